@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats openapi terraform soak browser"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
 #   KEEP=1                 keep the working directory, with the server's log
@@ -14,7 +14,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats openapi terraform soak browser}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -114,6 +114,24 @@ if [[ " $suites " == *" feeds-formats "* ]]; then
   if ! command -v unzip >/dev/null; then
     say "installing unzip"
     apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends unzip >"$cache/unzip.log" 2>&1
+  fi
+fi
+
+if [[ " $suites " == *" mcp "* ]]; then
+  export MCP=$cache/mcp/$(digest "$here/mcp/requirements.txt")
+  if [ ! -e "$MCP/.done" ]; then
+    say "installing a client of MCP"
+    python3 -m venv "$MCP/venv"
+    "$MCP/venv/bin/pip" install -q --disable-pip-version-check -r "$here/mcp/requirements.txt"
+    touch "$MCP/.done"
+  fi
+fi
+
+if [[ " $suites " == *" kubelet "* ]]; then
+  export KUBELET=$cache/kubelet/$(cd "$here/kubelet" && digest go.mod go.sum ./*.go)/kubelet
+  if [ ! -x "$KUBELET" ]; then
+    say "building what drives the kubelet's types"
+    (cd "$here/kubelet" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$KUBELET" .)
   fi
 fi
 
@@ -235,6 +253,8 @@ for suite in $suites; do
     tour) BOWLINE=$(realpath "$binary") node "$here/tour/main.mjs" || failed+=" $suite" ;;
     feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
     feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
+    mcp) BOWLINE=$(realpath "$binary") timeout 300 node "$here/mcp/main.mjs" || failed+=" $suite" ;;
+    kubelet) BOWLINE=$(realpath "$binary") timeout 300 node "$here/kubelet/main.mjs" || failed+=" $suite" ;;
     openapi) BOWLINE=$(realpath "$binary") node "$here/openapi/main.mjs" || failed+=" $suite" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 timeout 300 node "$here/soak/main.mjs" 0.3 || failed+=" $suite" ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" || failed+=" $suite" ;;

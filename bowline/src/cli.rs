@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use bowline_cli::{
-    advisories, api, auth, context, credential_helper, feeds, libraries, organization, registry, resources, search,
-    vulns,
+    advisories, api, auth, complete, context, credential_helper, credential_provider, feeds, libraries, mcp,
+    organization, registry, resources, schema, search, vulns,
 };
 #[cfg(feature = "server")]
 use bowline_server::commands::{
@@ -19,6 +19,7 @@ use bowline_terminal::{Manner, block_on, error_label, print, say};
 
 use crate::completion;
 use crate::error::CommandError;
+use crate::examples;
 
 /// What `--help` says besides of the command.
 const AFTER_HELP: &str = "\
@@ -38,6 +39,7 @@ Variables:
   BOWLINE_CONTEXTS                              file of the known servers
   BOWLINE_IDENTITY                              identity to assume with the ambient identity token
   BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
+  BOWLINE_TOKENS                                directory of the cached tokens
   XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
   NO_COLOR                                      any value: no colors
   DOCKER_CONFIG                                 directory of docker's config.json
@@ -112,6 +114,10 @@ enum Command {
     Apply(Box<organization::ApplyCommand>),
     /// Call any method of the API
     Api(Box<api::ApiCommand>),
+    /// Serve the API's methods to language models as tools, over standard input and output (MCP)
+    Mcp(Box<mcp::McpCommand>),
+    /// Give kubelets credentials for the registry: the plugin bowline-credential-provider
+    CredentialProvider(Box<credential_provider::CredentialProviderCommand>),
     /// Contexts: the servers that commands use
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -150,6 +156,8 @@ enum Command {
     Completion(completion::CompletionCommand),
     /// Print the manual page, or write one for every command
     Man(completion::ManCommand),
+    /// Print the JSON schema of what a command prints with -o json
+    Schema(schema::SchemaCommand),
     /// Print the version
     Version,
 }
@@ -179,9 +187,15 @@ enum AuditCommand {
 /// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
 /// 5 the server cannot be reached, 6 not found, 7 files differ, 8 a part was done.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
         return credential_helper::run(&arguments[1..]);
+    }
+    if arguments.first().is_some_and(|name| credential_provider::is_meant(name)) {
+        arguments.insert(1, credential_provider::SUBCOMMAND.into());
+    }
+    if completion::is_completed(|| complete::add(described()), &arguments) {
+        return ExitCode::SUCCESS;
     }
     let cli = match parse(arguments) {
         Ok(cli) => cli,
@@ -203,9 +217,14 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// The command line, with the examples of all commands.
+fn described() -> clap::Command {
+    examples::add(Cli::command())
+}
+
 /// The parsed command line; a server is told where each of its options comes from.
 fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut command = Cli::command();
+    let mut command = described();
     let mut matches = command.try_get_matches_from_mut(arguments)?;
     #[cfg(feature = "server")]
     let origins = matches.subcommand_matches("serve").map(OptionOrigins::of);
@@ -244,9 +263,12 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Diff(command) => Ok(block_on(organization::diff(*command))?),
         Command::Apply(command) => Ok(block_on(organization::apply(*command))?),
         Command::Api(command) => Ok(block_on(api::run(*command))?),
+        Command::Mcp(command) => Ok(block_on(mcp::run(*command))?),
+        Command::CredentialProvider(command) => Ok(block_on(credential_provider::run(*command))?),
         Command::Context(command) => Ok(context::run(command)?),
-        Command::Completion(command) => completion::completion(&command, Cli::command()),
-        Command::Man(command) => completion::man(&command, Cli::command()),
+        Command::Completion(command) => completion::completion(&command),
+        Command::Man(command) => completion::man(&command, described()),
+        Command::Schema(command) => Ok(schema::run(&command)?),
         Command::Version => Ok(print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION")))?),
         #[cfg(feature = "server")]
         Command::Serve(options) => Ok(block_on(serve::run(options.with_file()?))?),

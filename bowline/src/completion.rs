@@ -1,14 +1,17 @@
 //! Shell completions and manual pages.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
-use clap_complete::Shell;
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 
 use bowline_cli::CliError;
 use bowline_terminal::{TerminalError, print};
 
 use crate::error::CommandError;
+use crate::reference;
 
 /// `bowline completion`.
 #[derive(Args)]
@@ -23,17 +26,37 @@ pub(crate) struct ManCommand {
     /// Directory to write a page per command to; made if it is not there [default: the first page to stdout]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Print the options of every command as Markdown
+    #[arg(long, conflicts_with = "out")]
+    markdown: bool,
 }
 
-/// Prints the script that lets a shell complete commands and options.
-pub(crate) fn completion(command: &CompletionCommand, mut described: Command) -> Result<(), CommandError> {
+/// Variable by which the script of a shell asks for candidates.
+const VARIABLE: &str = "BOWLINE_COMPLETE";
+
+/// Prints the script that lets a shell complete commands, options, names and UIDPs.
+pub(crate) fn completion(command: &CompletionCommand) -> Result<(), CommandError> {
+    let defect = |error: &dyn std::fmt::Display| TerminalError::Defect(error.to_string());
+    let name = command.shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells.completer(&name).ok_or_else(|| defect(&format!("no script of {name}")))?;
     let mut script = Vec::new();
-    clap_complete::generate(command.shell, &mut described, "bowline", &mut script);
+    shell.write_registration(VARIABLE, "bowline", "bowline", "bowline", &mut script).map_err(|error| defect(&error))?;
     Ok(print(&String::from_utf8_lossy(&script))?)
+}
+
+/// Whether a shell asked for candidates; they are printed then.
+pub(crate) fn is_completed(describe: fn() -> Command, arguments: &[OsString]) -> bool {
+    let completed = CompleteEnv::with_factory(describe).var(VARIABLE).try_complete(arguments.iter().cloned(), None);
+    // A shell shows no message while it completes.
+    completed.unwrap_or(true)
 }
 
 /// Writes manual pages.
 pub(crate) fn man(command: &ManCommand, described: Command) -> Result<(), CommandError> {
+    if command.markdown {
+        return Ok(print(&reference::markdown(described))?);
+    }
     let Some(out) = &command.out else {
         let mut page = Vec::new();
         let rendered = clap_mangen::Man::new(described).render(&mut page);

@@ -5,6 +5,8 @@
 mod cli;
 mod completion;
 mod error;
+mod examples;
+mod reference;
 
 use std::process::ExitCode;
 

@@ -4,8 +4,14 @@
 mod advisories;
 #[path = "command_line/api.rs"]
 mod api;
+#[path = "command_line/ci.rs"]
+mod ci;
 #[path = "command_line/containers.rs"]
 mod containers;
+#[path = "command_line/credential_provider.rs"]
+mod credential_provider;
+#[path = "command_line/examples.rs"]
+mod examples;
 #[path = "command_line/feeds.rs"]
 mod feeds;
 #[path = "command_line/full_disk.rs"]
@@ -16,6 +22,8 @@ mod keys;
 mod libraries;
 #[path = "command_line/manners.rs"]
 mod manners;
+#[path = "command_line/mcp.rs"]
+mod mcp;
 #[path = "command_line/operator.rs"]
 mod operator;
 #[path = "command_line/organization.rs"]
@@ -28,6 +36,8 @@ mod organization_refusals;
 mod organization_support;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
+#[path = "command_line/reference.rs"]
+mod reference;
 #[path = "command_line/registry.rs"]
 mod registry;
 #[path = "command_line/resources.rs"]

@@ -1,13 +1,13 @@
 //! The shape of the workspace: which crate may know which, and what no file may hold.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use serde_json::Value;
 
 #[path = "structure/language.rs"]
 mod language;
+#[path = "structure/repository.rs"]
+mod repository;
+
+use repository::{Dependency, crates, dependencies, files, is_test, read, root, sources};
 
 /// What each crate may know of this server. A crate without a line here is a failure.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["core"]),
     ("authn", &["core"]),
     ("transcode", &["core"]),
+    ("schemas", &["contract"]),
     ("versions", &[]),
     ("osv", &["core", "formats", "versions"]),
     ("packages", &["formats", "versions"]),
@@ -60,9 +61,24 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("client", &["core", "formats", "contract", "authn", "transcode"]),
     ("terminal", &["contract", "transcode"]),
-    ("cli", &["core", "formats", "contract", "authn", "transcode", "client", "feeds", "osv", "packages", "terminal"]),
+    (
+        "cli",
+        &[
+            "core",
+            "formats",
+            "contract",
+            "authn",
+            "transcode",
+            "client",
+            "feeds",
+            "osv",
+            "packages",
+            "schemas",
+            "terminal",
+        ],
+    ),
     ("fronts", &["core", "formats", "pipeline"]),
-    ("rpc", &["core", "contract", "authn", "transcode", "pipeline", "fronts"]),
+    ("rpc", &["core", "contract", "authn", "transcode", "schemas", "pipeline", "fronts"]),
     ("oci", &["core", "formats", "contract", "content", "authn", "pipeline", "identity", "registry", "fronts"]),
     ("osv-api", &["core", "osv", "pipeline", "vulnerabilities", "fronts"]),
     ("scim", &["core", "pipeline", "identity", "fronts"]),
@@ -139,12 +155,6 @@ const DRIVERS: &[&str] = &[
 /// Source files of more than this many lines need a place in the golden list.
 const LONG: usize = 400;
 const LONG_FILES: &str = "bowline/tests/golden/long_files.txt";
-
-struct Dependency {
-    krate: String,
-    name: String,
-    in_tests: bool,
-}
 
 #[test]
 fn arrows_between_crates_point_one_way() {
@@ -328,67 +338,4 @@ fn long_files_become_fewer() {
     assert!(new.is_empty(), "split what has become longer than {LONG} lines: {new:?}");
     let short: Vec<_> = listed.iter().filter(|path| !long.contains_key(**path)).collect();
     assert!(short.is_empty(), "take out of {LONG_FILES} what is not longer than {LONG} lines any more: {short:?}");
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the repository").to_path_buf()
-}
-
-fn output(command: &mut Command) -> String {
-    let output = command.current_dir(root()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("UTF-8")
-}
-
-fn packages() -> Vec<Value> {
-    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
-    let text = output(Command::new(env!("CARGO")).args(arguments));
-    let metadata: Value = serde_json::from_str(&text).expect("JSON");
-    metadata["packages"].as_array().expect("packages").clone()
-}
-
-/// The name without the family's.
-fn short(package: &Value) -> String {
-    let name = package["name"].as_str().expect("a name");
-    name.strip_prefix("bowline-").unwrap_or(name).to_owned()
-}
-
-fn crates() -> Vec<String> {
-    packages().iter().map(short).collect()
-}
-
-/// All declared dependencies of all crates: for the build, its scripts and tests, on every platform.
-fn dependencies() -> Vec<Dependency> {
-    let mut all = Vec::new();
-    for package in packages() {
-        for dependency in package["dependencies"].as_array().expect("dependencies") {
-            all.push(Dependency {
-                krate: short(&package),
-                name: dependency["name"].as_str().expect("a name").to_owned(),
-                in_tests: dependency["kind"] == "dev",
-            });
-        }
-    }
-    all
-}
-
-/// What is in the repository, or would be with the next commit.
-fn files() -> Vec<String> {
-    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-    let text = output(Command::new("git").args(arguments));
-    let paths: BTreeSet<&str> = text.split('\0').filter(|path| root().join(path).is_file()).collect();
-    assert!(paths.len() > 100, "hardly any file was found: {paths:?}");
-    paths.into_iter().map(String::from).collect()
-}
-
-fn sources() -> Vec<String> {
-    files().into_iter().filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs")).collect()
-}
-
-fn is_test(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("_tests.rs") || path.ends_with("/tests.rs")
-}
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -44,6 +44,9 @@ async fn calls_over_both_transports_are_the_same() {
         pages.sort_unstable();
         assert_eq!(pages, ["team-one", "team-two"], "a page each");
     }
+    let jq = [&list[..7], &["--jq", ".groups[].name"]].concat();
+    let by_jq = ended(&terminal.run(&jq).await, 0);
+    assert_eq!(by_jq.lines().collect::<std::collections::BTreeSet<_>>(), ["team-one", "team-two"].into(), "{by_jq}");
     let yaml = ended(&terminal.run(&["api", "ListGroups", "-f", &filter, "-o", "yaml"]).await, 0);
     assert!(yaml.contains("groups:\n- createTime: \"2") && yaml.contains("  description: new\n"), "{yaml}");
     let deleted = terminal.run(&["api", "DeleteGroup", "-f", &format!("uid={organization}")]).await;
@@ -67,6 +70,8 @@ async fn slips_are_named_with_what_was_meant() {
         (&["api", "GetGroup", "-f", "uid=x", "--paginate"], "GroupsService.GetGroup has no pages"),
         (&["api", "ListGroups", "-o", "jsn"], "did you mean json?"),
         (&["api", "ListGroups", "--jsonpath", "{.groups"], "without its `}`"),
+        (&["api", "ListGroups", "--jq", ".groups["], "is no filter of jq"),
+        (&["api", "ListGroups", "--jq", ".", "-o", "yaml"], "cannot be used with"),
         (&["api"], "<METHOD>"),
     ] {
         let refused = terminal.run(arguments).await;

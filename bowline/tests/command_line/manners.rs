@@ -143,3 +143,44 @@ async fn options_stand_below_their_own_heading() {
     let import = ended(&import, 0);
     assert!(import.contains("--license ") && !import.contains("licence"), "{import}");
 }
+
+/// What a shell is offered for the last of these words.
+async fn candidates(terminal: &Terminal, words: &[&str]) -> Vec<String> {
+    let mut shell = terminal.command();
+    shell.env("BOWLINE_COMPLETE", "fish").env("BOWLINE_API", &terminal.api).args(["--", "bowline"]).args(words);
+    let offered = ended(&shell.output().await.expect("the binary runs"), 0);
+    offered.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shells_complete_names_of_the_server() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    server.group(&organization, "team").await;
+    server.repo(&organization, "nginx").await;
+    let sink = ["events", "subscriptions", "create", "--parent", "acme", "--sink", "https://hooks.example.com/b"];
+    let subscription = ended(&terminal.run(&sink).await, 0);
+    for (words, candidate) in [
+        (&["iam", "groups", "get", "ac"][..], "acme"),
+        (&["iam", "groups", "get", "acme/t"], "acme/team"),
+        (&["iam", "roles", "list", "--parent", "acme/"], "acme/team"),
+        (&["iam", "identities", "get", "acme/"], "acme/team/"),
+        (&["iam", "role-bindings", "create", "--role", "registry.pu"], "registry.pull"),
+        (&["registry", "repos", "get", "acme/n"], "acme/nginx"),
+        (&["registry", "repos", "list", "ac"], "acme"),
+        (&["events", "subscriptions", "get", &subscription[..4]], &subscription),
+    ] {
+        let offered = candidates(&terminal, words).await;
+        assert!(offered.iter().any(|one| one == candidate), "{words:?}: {offered:?}");
+    }
+    // Without a sign-in, a server, or a name that begins so, there is nothing, and no message.
+    for words in [&["iam", "groups", "get", "zz"][..], &["iam", "groups", "get", "zz/"]] {
+        assert!(candidates(&terminal, words).await.is_empty(), "{words:?}");
+    }
+    let elsewhere = Terminal::new(&server);
+    assert!(candidates(&elsewhere, &["iam", "groups", "get", "ac"]).await.is_empty());
+    let home = tempfile::tempdir().expect("a directory");
+    let nowhere = Terminal { home, api: "http://127.0.0.1:1".into() };
+    assert!(candidates(&nowhere, &["iam", "groups", "get", "ac"]).await.is_empty());
+    server.stop().await;
+}

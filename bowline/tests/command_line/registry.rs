@@ -32,7 +32,7 @@ pub(crate) async fn push(server: &TestServer, terminal: &Terminal, repo: &str, t
 }
 
 /// Pushes a chart that uses images of one repository.
-async fn push_chart(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, image: &str) {
+pub(crate) async fn push_chart(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, image: &str) {
     let registry = server.server().parts().settings.registry_audience.clone();
     let client =
         server.anonymous().with_token(&ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0));

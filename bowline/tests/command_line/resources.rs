@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use bowline_testkit::{Engine, TestServer};
 use serde_json::json;
 
+use crate::examples::schemas;
+use crate::reference::mismatch;
 use crate::registry::push;
 use crate::support::{Terminal, ended, text};
 
@@ -44,7 +46,7 @@ async fn owner(server: &TestServer) -> (String, Terminal) {
 }
 
 /// The commands of a family in an order in which they work, and the variable that the output of some fills.
-const STEPS: &[(&[&str], &str)] = &[
+pub(crate) const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "groups", "create"], "WEB"),
     (&["iam", "groups", "list"], ""),
     (&["iam", "groups", "get"], ""),
@@ -116,9 +118,6 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["audit", "summary"], ""),
     (&["audit", "verify-chain"], ""),
     (&["registry", "settings", "get"], ""),
-    (&["registry", "images", "list"], ""),
-    (&["registry", "images", "get"], ""),
-    (&["registry", "images", "compare"], ""),
     (&["registry", "images", "preview-delete"], ""),
     (&["registry", "images", "delete"], ""),
     (&["registry", "usage", "get"], ""),
@@ -128,6 +127,9 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["registry", "upstreams", "fetch"], ""),
     (&["registry", "effective-policy"], ""),
     (&["registry", "retention-runs"], ""),
+    (&["registry", "settings", "set"], ""),
+    (&["iam", "preferences", "update"], ""),
+    (&["iam", "preferences", "get"], ""),
     (&["iam", "groups", "delete"], ""),
     (&["iam", "sessions", "list"], ""),
     (&["iam", "sessions", "end-all"], ""),
@@ -138,6 +140,7 @@ async fn every_example_works() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (organization, terminal) = owner(&server).await;
     let digest = push(&server, &terminal, &format!("{organization}/app"), "v1", "an index").await;
+    let schemas = schemas(&terminal).await;
     let mut variables = BTreeMap::from([("ISSUER", server.idp().issuer().to_owned()), ("DIGEST", digest)]);
     let mut wrong = Vec::new();
     for (path, fills) in STEPS {
@@ -146,10 +149,17 @@ async fn every_example_works() {
         if *fills == "INVITE" {
             arguments.extend(["-o".to_owned(), "name".to_owned()]);
         }
+        let schema = schemas.get(&path.join(" ")).filter(|schema| fills.is_empty() && schema.get("$comment").is_none());
+        if schema.is_some() {
+            arguments.extend(["-o".to_owned(), "json".to_owned()]);
+        }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = terminal.run(&arguments).await;
         if output.status.code() != Some(0) {
             wrong.push(format!("{line}: {}", text(&output.stderr)));
+        } else if let Some(schema) = schema {
+            let document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            wrong.extend(mismatch(schema, schema, &document, "$").map(|why| format!("{line}: {why}")));
         }
         if !fills.is_empty() {
             variables.insert(fills, text(&output.stdout));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Terminal, ended, text};
 
-const CURL: &str = "\
+pub(crate) const CURL: &str = "\
 schema: bowline.advisories/v1
 artifact:
   type: apk
@@ -38,7 +38,7 @@ advisories:
   - aliases: []
 ";
 
-const URLLIB: &str = "\
+pub(crate) const URLLIB: &str = "\
 schema: bowline.advisories/v1
 artifact:
   type: library

@@ -99,7 +99,15 @@ async fn shells_and_manuals_are_told_every_command() {
     let home = tempfile::tempdir().expect("a scratch directory is made");
     for shell in ["bash", "zsh", "fish"] {
         let script = ended(&run(home.path(), &["completion", shell]).await, 0);
-        assert!(script.contains("configure-docker") && script.contains("helper-directory"), "{shell}");
+        assert!(script.contains("BOWLINE_COMPLETE"), "{shell}: {script}");
+    }
+    for (words, candidate) in
+        [(&["auth", "conf"][..], "configure-docker"), (&["auth", "configure-docker", "--hel"], "--helper-directory")]
+    {
+        let mut shell = Command::new(env!("CARGO_BIN_EXE_bowline"));
+        shell.env_clear().env("HOME", home.path()).env("BOWLINE_COMPLETE", "fish").args(["--", "bowline"]).args(words);
+        let candidates = ended(&shell.output().await.expect("the binary runs"), 0);
+        assert!(candidates.lines().any(|line| line.split('\t').next() == Some(candidate)), "{words:?}: {candidates}");
     }
     ended(&run(home.path(), &["completion", "none"]).await, 2);
     assert!(ended(&run(home.path(), &["man"]).await, 0).contains(".TH bowline 1"));

@@ -23,7 +23,7 @@ pub(crate) const COMMAND: &str = "docker-credential-bowline";
 /// The protocol's words for "I have none", upon which clients continue without credentials.
 const NOT_FOUND: &str = "credentials not found in native keychain";
 /// User name that says that the password is a token of this server.
-const TOKEN_USER: &str = "_token";
+pub(crate) const TOKEN_USER: &str = "_token";
 /// Bytes of a question; a registry's address is much shorter.
 const LONGEST_QUESTION: u64 = 64 * 1024;
 
@@ -100,6 +100,20 @@ fn question() -> Result<String, CliError> {
 pub(crate) fn host(address: &str) -> &str {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest)
+}
+
+/// Refuses the name of a registry that is no host.
+///
+/// # Errors
+/// The text has a scheme, a path or an account.
+pub(crate) fn require_host(registry: &str) -> Result<(), ClientError> {
+    let is_host = registry.parse::<http::uri::Authority>().is_ok_and(|authority| !authority.as_str().contains('@'));
+    if is_host {
+        return Ok(());
+    }
+    Err(ClientError::Usage(format!(
+        "--registry: {registry:?} is no host; it looks like registry.example.com or host:5000"
+    )))
 }
 
 /// The server that gives out tokens for a registry, if one is known.

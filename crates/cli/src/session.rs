@@ -37,10 +37,23 @@ pub(crate) struct Access {
     token_file: Option<PathBuf>,
 }
 
+/// Subject of the operator, who is no member of any organization.
+pub(crate) const OPERATOR: &str = "0000000000000000000000000000000000000000";
+
 /// Longest token in a file, in bytes.
 const TOKEN_BYTES: u64 = 64 << 10;
 
 impl Access {
+    /// Access to a server with the sign-in, or the token of the variable.
+    pub(crate) fn of(target: Target) -> Access {
+        Access { target, token_file: None }
+    }
+
+    /// Whether the token comes from standard input.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.token_file.as_deref() == Some(std::path::Path::new("-"))
+    }
+
     /// Opens a session with the selected server; it uses the token of `--token-file` if that is given.
     pub(crate) fn session(&self) -> Result<Session, ClientError> {
         let mut session = Session::open(&self.target)?;
@@ -105,7 +118,7 @@ impl Session {
         Ok(Session {
             registries: registry.into_iter().chain([credential_helper::host(&api).to_owned()]).collect(),
             issuer: Issuer::new(&issuer, http.clone()),
-            cache: TokenCache::new(&user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")?),
+            cache: TokenCache::new(&tokens_directory()?),
             contexts,
             identity: variable("BOWLINE_IDENTITY").or_else(|| context.and_then(|context| context.identity.clone())),
             ambient: Ambient::detect(&ambient()),
@@ -192,7 +205,12 @@ impl Session {
 
     /// A client of the API with the session's token.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
-        let api = Api::new(&self.api, Some(self.token(&self.api).await?))?;
+        self.api_with(self.token(&self.api).await?)
+    }
+
+    /// A client of the API with a token.
+    pub(crate) fn api_with(&self, token: String) -> Result<Api, ClientError> {
+        let api = Api::new(&self.api, Some(token))?;
         Ok(if Manner::get().verbose { api.observed(|call| say(&format!("{call}\n"))) } else { api })
     }
 
@@ -282,6 +300,14 @@ pub(crate) fn contexts_file() -> Result<PathBuf, ClientError> {
     }
     let directory = user_directory("XDG_CONFIG_HOME", ".config", "Library/Application Support")?;
     Ok(Contexts::usual_path(&directory))
+}
+
+/// Where tokens are cached: CI jobs name a directory that ends with them.
+fn tokens_directory() -> Result<PathBuf, ClientError> {
+    match variable("BOWLINE_TOKENS") {
+        Some(path) => Ok(path.into()),
+        None => user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches"),
+    }
 }
 
 fn user_directory(name: &str, below_home: &str, on_mac: &str) -> Result<PathBuf, ClientError> {

@@ -4,22 +4,25 @@
 mod errors;
 mod parameters;
 mod paths;
-mod patterns;
-mod schemas;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_contract::{ApiVersion, Auth, Body, Contract, MethodInfo};
+use bowline_contract::{ApiVersion, Auth, Body, Contract, Docs, MethodInfo};
+use bowline_schemas::{Form, Schemas};
 use prost_reflect::Kind;
 use serde_json::{Map, Value, json};
 
 use paths::{PathItem, Route};
-use schemas::{Form, Schemas};
+
+/// Where the document holds its schemas.
+const COMPONENTS: &str = "#/components/schemas/";
 
 /// The document of one version.
 pub fn openapi(contract: &Contract, version: ApiVersion, base_url: &str) -> Value {
     let methods: Vec<&MethodInfo> = contract.methods().iter().filter(|method| method.version == version).collect();
-    let mut schemas = Schemas::new(contract, &methods);
+    let docs = Docs::load();
+    let mut schemas = Schemas::new(contract, &docs, &methods, COMPONENTS);
+    schemas.add(errors::STATUS);
     let mut all = Map::new();
     for item in paths::items(contract, &methods) {
         let mut operations = Map::new();
@@ -168,7 +171,7 @@ fn events(method: &MethodInfo, message: Value) -> Value {
             {
                 "type": "object",
                 "required": ["event", "data"],
-                "properties": { "event": { "const": "error" }, "data": data(schemas::reference(errors::STATUS)) },
+                "properties": { "event": { "const": "error" }, "data": data(errors::status()) },
             },
         ],
     })

@@ -1,6 +1,7 @@
 //! `bowline api`: any method of the contract by its name.
 
 mod describe;
+mod jq;
 mod list;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ Examples:
   bowline api ListGroups -f uidp.in_root=true -o jsonpath='{.groups[*].name}'
   bowline api CreateGroup -f group.name=acme -f group.description='Rockets and anvils'
   bowline api ListTags -f uidp.descendants_of=$ORG --paginate
-  bowline api UpdateRole --input role.json --rest";
+  bowline api UpdateRole --input role.json --rest
+  bowline api ListGroups --jq '.groups[] | select(.verified) | .name'";
 
 /// `bowline api`.
 #[derive(Args)]
@@ -61,6 +63,9 @@ pub struct ApiCommand {
     /// Values of the response, such as `{.groups[*].name}`
     #[arg(long, value_name = "TEMPLATE", conflicts_with = "output")]
     jsonpath: Option<bowline_terminal::JsonPath>,
+    /// Values of the response, by a filter in the language of jq; a line each, texts without quotes
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["output", "jsonpath", "list", "describe"])]
+    jq: Option<jq::Filter>,
     /// Form of the output: json, yaml, name, jsonpath=TEMPLATE; for --list also table and csv
     #[arg(short, long, value_name = "FORM")]
     output: Option<Form>,
@@ -88,7 +93,7 @@ async fn execute(command: ApiCommand) -> Result<(), CliError> {
     let mut request = request(&command, method)?;
     let api = api(&command, method).await?;
     if method.server_streaming {
-        return watch(&api, method, &request, &form).await;
+        return watch(&command, &api, method, &request, &form).await;
     }
     if command.paginate && !dynamic::page_token_field(method) {
         return Err(ClientError::Usage(format!("--paginate: {} has no pages", method.short_name())).into());
@@ -101,7 +106,7 @@ async fn execute(command: ApiCommand) -> Result<(), CliError> {
     }
     loop {
         let page = dynamic::call(&api, method, &request).await?;
-        print(&form.document(&page)?)?;
+        show(&command, &form, &page)?;
         let next = page.get("nextPageToken").and_then(Value::as_str).unwrap_or_default();
         if !command.paginate || next.is_empty() {
             return Ok(());
@@ -156,15 +161,29 @@ fn file_text(path: &Path) -> Result<String, ClientError> {
 }
 
 /// Prints messages as they come, in JSON one per line.
-async fn watch(api: &Api, method: &MethodInfo, request: &Map<String, Value>, form: &Form) -> Result<(), CliError> {
+async fn watch(
+    command: &ApiCommand,
+    api: &Api,
+    method: &MethodInfo,
+    request: &Map<String, Value>,
+    form: &Form,
+) -> Result<(), CliError> {
     let wire = dynamic::encoded(&method.input, request)?;
     let mut messages = api.watch(method, &wire).await?;
     while let Some(message) = messages.next().await? {
         let json = dynamic::to_json(&method.output, &message)?;
         match form {
-            Form::Json => print(&format!("{json}\n"))?,
-            other => print(&other.document(&json)?)?,
+            Form::Json if command.jq.is_none() => print(&format!("{json}\n"))?,
+            other => show(command, other, &json)?,
         }
     }
     Ok(())
+}
+
+/// Prints a response as the options say.
+fn show(command: &ApiCommand, form: &Form, response: &Value) -> Result<(), CliError> {
+    match &command.jq {
+        Some(filter) => print(&filter.apply(response).map_err(|why| CliError::Document(format!("--jq: {why}")))?),
+        None => print(&form.document(response)?),
+    }
 }

@@ -28,7 +28,10 @@ pub struct ConfigureDockerCommand {
 pub(crate) async fn run(command: ConfigureDockerCommand) -> Result<(), CliError> {
     let session = Session::open(&command.target)?;
     let registry = match command.registry {
-        Some(registry) => checked(registry)?,
+        Some(registry) => {
+            credential_helper::require_host(&registry)?;
+            registry
+        }
         None => credential_helper::host(&session.api).to_owned(),
     };
     let path = command.docker_config.map_or_else(docker_config, Ok)?;
@@ -74,16 +77,6 @@ async fn try_token(session: &Session, registry: &str) -> Result<(), ClientError>
 fn is_searched(directory: &Path) -> bool {
     let same = |one: &Path| one.canonicalize().ok() == directory.canonicalize().ok();
     variable("PATH").is_some_and(|path| std::env::split_paths(&path).any(|one| same(&one)))
-}
-
-fn checked(registry: String) -> Result<String, ClientError> {
-    let is_host = registry.parse::<http::uri::Authority>().is_ok_and(|authority| !authority.as_str().contains('@'));
-    if is_host {
-        return Ok(registry);
-    }
-    Err(ClientError::Usage(format!(
-        "--registry: {registry:?} is no host; it looks like registry.example.com or host:5000"
-    )))
 }
 
 fn docker_config() -> Result<PathBuf, ClientError> {

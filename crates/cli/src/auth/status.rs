@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::print;
-use crate::session::{Access, Session};
+use crate::session::{Access, OPERATOR, Session};
 
 /// `bowline auth status`.
 #[derive(Args)]
@@ -25,9 +25,6 @@ pub struct StatusCommand {
     #[arg(long)]
     quick: bool,
 }
-
-/// Subject of the operator, who is no member of any organization.
-const OPERATOR: &str = "0000000000000000000000000000000000000000";
 
 pub(crate) async fn run(command: StatusCommand) -> Result<(), CliError> {
     let session = command.access.session()?;

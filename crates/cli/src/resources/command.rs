@@ -3,8 +3,9 @@ use bowline_terminal::Output;
 use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
 
 use super::presets::PresetCommand;
-use super::table::{Does, Resource, Verb};
-use super::{Family, field_args};
+use super::table::{Does, Kind, Resource, Verb};
+use super::{Family, field_args, names};
+use crate::complete::{self, Subject};
 use crate::session::Access;
 
 /// Ids of arguments that are no field of a request.
@@ -33,12 +34,12 @@ fn of_resource<F: Family>(command: Command) -> Command {
 /// Makes the command that of the only verb of the resource that it is named after.
 fn of_verb<F: Family>(command: Command) -> Command {
     let resource = F::resources().find(|resource| resource.name == command.get_name());
-    let verb = resource.and_then(|resource| resource.verbs.first());
-    verb.into_iter().fold(command, with_arguments)
+    let verbs = resource.into_iter().flat_map(|resource| resource.verbs.first().map(|verb| (resource, verb)));
+    verbs.fold(command, |command, (resource, verb)| with_arguments(command, resource, verb))
 }
 
 fn verb_command(resource: &Resource, verb: &'static Verb) -> Command {
-    with_presets(resource, verb, with_arguments(Command::new(verb.name), verb))
+    with_presets(resource, verb, with_arguments(Command::new(verb.name), resource, verb))
 }
 
 /// Identities of well-known issuers have commands of their own.
@@ -50,12 +51,15 @@ fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
     PresetCommand::augment_subcommands(command).subcommand_required(false)
 }
 
-fn with_arguments(mut command: Command, verb: &'static Verb) -> Command {
+fn with_arguments(mut command: Command, resource: &Resource, verb: &'static Verb) -> Command {
     command = command.after_help(format!("Example:\n  bowline {}", verb.example));
     let contract = Contract::of(verb.method);
     let Some(method) = contract.by_full_name(verb.method) else { return command.about(verb.about) };
     if let Some(argument) = positional(verb) {
-        command = command.arg(argument);
+        command = command.arg(match subject(resource, verb) {
+            Some(subject) => argument.add(complete::completer(subject)),
+            None => argument,
+        });
     }
     command = position(command, verb, method);
     for field in field_args::fields(&contract, method, verb) {
@@ -76,22 +80,36 @@ fn positional(verb: &Verb) -> Option<Arg> {
         return None;
     }
     // Whose own access is meant needs no name.
-    let is_required = verb.positional != "identity";
+    let is_required = verb.positional != "identity" || !verb.method.contains("AccessExplainer");
     let (name, help) = match (verb.does, verb.positional) {
         (Does::Create(_), _) => ("PATH", "Path of the new one: its group's path and its name, such as acme/name"),
         (_, "sequence") => ("SEQUENCE", "Number of the entry"),
         (_, "id") => ("ID", "Id, as the list shows it"),
         (_, "scope") => ("SCOPE", "Path of a group, such as acme/team, or UIDP of any resource"),
+        (_, "repo_uid" | "repo_id") => ("REPO", "Repository: organization/name, organization/group/name, or UIDP"),
+        (_, "identity") if is_required => ("NAME", "Path of names, such as acme/name, or UIDP"),
         (_, "identity") => ("NAME", "Path of names, such as acme/name, or UIDP [default: you]"),
         _ => ("NAME", "Path of names, such as acme/name, or UIDP"),
     };
     Some(Arg::new(POSITIONAL).value_name(name).help(help).required(is_required))
 }
 
+/// What completes the first argument: a group of a new resource, or what the resource's list has.
+fn subject(resource: &Resource, verb: &Verb) -> Option<Subject> {
+    let listed = || resource.verbs.iter().find(|verb| matches!(verb.does, Does::List)).map(|verb| verb.method);
+    match (verb.does, verb.positional) {
+        (Does::Create(_), _) | (_, "scope" | "organization" | "resource") => Some(Subject::Group),
+        (_, "sequence" | "id") => None,
+        (_, "provider") => names::subject(Kind::IdentityProvider),
+        _ => names::subject(resource.kind).or_else(|| listed().map(Subject::Unnamed)),
+    }
+}
+
 /// Where resources are listed or created.
 fn position(command: Command, verb: &Verb, method: &MethodInfo) -> Command {
     let has = |name: &str| method.input.get_field_by_name(name).is_some();
-    let parent = |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help);
+    let parent =
+        |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help).add(complete::groups());
     match verb.does {
         Does::List if has("uidp") => {
             let direct = Arg::new(DIRECT).long("direct").action(ArgAction::SetTrue).requires(PARENT);

@@ -9,16 +9,17 @@ use bowline_terminal::seconds;
 use clap::{Arg, ArgAction, ArgMatches};
 use prost_reflect::{FieldDescriptor, Kind as Type, MessageDescriptor};
 
+use super::names;
 use super::table::{Does, Kind, Verb};
 use crate::dynamic::short_enum_name;
-use crate::input;
 use crate::session::Session;
+use crate::{complete, input};
 
 /// Paging, masks and filters of the hierarchy: the commands fill them.
 const FILLED: [&str; 6] = ["page_size", "page_token", "skip", "update_mask", "uidp", "parent"];
 
 /// Texts that are read from a file: secrets, which arguments would show to every process, and documents.
-const OF_FILES: [&str; 2] = ["client_secret", "issuer_keys"];
+const OF_FILES: [&str; 3] = ["client_secret", "issuer_keys", "token"];
 
 /// Largest such file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
@@ -106,6 +107,10 @@ impl FieldArg {
     pub(super) fn argument(&self) -> Arg {
         let argument = Arg::new(self.path.clone()).long(self.flag.clone()).help(self.help.clone());
         let argument = argument.required(self.is_required);
+        let argument = match self.kind().and_then(names::subject) {
+            Some(subject) => argument.add(complete::completer(subject)),
+            None => argument,
+        };
         match self.field.kind() {
             Type::Bool if !self.field.is_list() => {
                 argument.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")
@@ -206,6 +211,8 @@ fn flag_name(name: &str) -> String {
     let name = name.strip_suffix("_uid").unwrap_or(name).replace('_', "-");
     match name.as_str() {
         "client-secret" | "issuer-keys" => format!("{name}-file"),
+        // --token-file is that of the caller.
+        "token" => "identity-token-file".into(),
         _ => name,
     }
 }

@@ -14,7 +14,7 @@ use crate::error::CliError;
 const PAGE_SIZE: u64 = 200;
 
 /// The elements of a page: its one list of objects.
-pub(super) fn elements(page: &Value) -> &[Value] {
+pub(crate) fn elements(page: &Value) -> &[Value] {
     let lists = page.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array);
     lists.max_by_key(|list| list.len()).map(Vec::as_slice).unwrap_or_default()
 }

@@ -8,6 +8,7 @@ mod audit_export;
 mod command;
 mod explanation;
 mod field_args;
+mod kubernetes;
 mod list;
 mod names;
 mod presets;
@@ -26,6 +27,8 @@ use bowline_terminal::Work;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 
 use crate::error::CliError;
+use crate::schema::Shape;
+pub(crate) use list::elements;
 use table::Resource;
 
 /// Resources whose commands stand together, such as those of `bowline iam`.
@@ -106,6 +109,26 @@ impl<F: Family> Subcommand for Generated<F> {
     }
 }
 
+/// What the commands of all families print as JSON, by their names without `bowline`.
+pub(crate) fn shapes() -> impl Iterator<Item = (String, Shape)> {
+    let families = [
+        ("iam", Iam::tables()),
+        ("access", Access::tables()),
+        ("events", Events::tables()),
+        ("audit", Audit::tables()),
+        ("registry", Registry::tables()),
+    ];
+    families.into_iter().flat_map(|(family, tables)| {
+        let resources = tables.iter().copied().flatten();
+        resources.flat_map(move |resource| {
+            resource.verbs.iter().filter_map(move |verb| {
+                let own = if verb.name == resource.name { String::new() } else { format!("{} ", resource.name) };
+                Some((format!("{family} {own}{}", verb.name), verb.shape()?))
+            })
+        })
+    })
+}
+
 /// Runs a command of a family.
 pub fn run<F: Family>(command: Generated<F>) -> Work<CliError> {
     Box::pin(async move {
@@ -135,10 +158,7 @@ mod tests {
         ("RoleBindingsService.BatchCreateRoleBindings", "create, as often as needed"),
         ("ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings", "delete, as often as needed"),
         ("Names.ResolveNames", "tables show names"),
-        ("Matchers.TestClaims", "by `bowline api`"),
         ("Matchers.TestIssuer", "by `bowline api`"),
-        ("Sessions.GetPreferences", "for the console"),
-        ("Sessions.UpdatePreferences", "for the console"),
     ];
 
     /// Packages whose methods have generated commands.

@@ -7,6 +7,7 @@ use bowline_terminal::suggestion;
 use serde_json::{Map, Value, json};
 
 use super::table::Kind;
+use crate::complete::Subject;
 use crate::registry::targets;
 use crate::{dynamic, resolve};
 
@@ -16,7 +17,16 @@ fn list_method(kind: Kind) -> Option<&'static str> {
         Kind::Role => Some("chainguard.platform.iam.v2.RolesService.ListRoles"),
         Kind::Identity => Some("chainguard.platform.iam.v2.IdentitiesService.ListIdentities"),
         Kind::IdentityProvider => Some("chainguard.platform.iam.v2.IdentityProvidersService.ListIdentityProviders"),
-        Kind::Group | Kind::Repo | Kind::Scope | Kind::Unnamed(_) => None,
+        Kind::Repo => Some("chainguard.platform.registry.v2.ReposService.ListRepos"),
+        Kind::Group | Kind::Scope | Kind::Unnamed(_) => None,
+    }
+}
+
+/// What completes the name of a resource of a kind.
+pub(super) fn subject(kind: Kind) -> Option<Subject> {
+    match kind {
+        Kind::Group => Some(Subject::Group),
+        _ => list_method(kind).map(Subject::Named),
     }
 }
 

@@ -9,10 +9,11 @@ use bowline_terminal::{Output, Table, say};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use super::kubernetes::Kubernetes;
 use super::names;
 use super::table::Kind;
 use crate::error::CliError;
-use crate::session::Access;
+use crate::session::{Access, Session};
 use crate::{dynamic, print, resolve};
 
 /// Identities of well-known issuers.
@@ -109,26 +110,6 @@ pub(super) struct Gitlab {
     audience: Option<String>,
 }
 
-/// A service account of a cluster.
-#[derive(Args)]
-pub(super) struct Kubernetes {
-    /// Issuer of the cluster: `kubectl get --raw /.well-known/openid-configuration` shows it
-    #[arg(long, value_name = "URL")]
-    cluster_issuer: String,
-    /// Namespace of the service account
-    #[arg(long)]
-    namespace: String,
-    /// Name of the service account
-    #[arg(long, default_value = "default")]
-    service_account: String,
-    /// File with the cluster's keys, where the server cannot reach the issuer: `kubectl get --raw /openid/v1/jwks`
-    #[arg(long, value_name = "FILE")]
-    issuer_keys_file: Option<std::path::PathBuf>,
-    /// Audience of the projected token [default: the server's own address]
-    #[arg(long)]
-    audience: Option<String>,
-}
-
 /// A principal of AWS.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("principal").required(true).args(["role_name", "user_name"])))]
@@ -169,8 +150,23 @@ pub(super) struct Oidc {
 }
 
 /// The relationship of an identity: a member of its message.
-trait Claims {
+pub(super) trait Claims {
     fn relationship(&self) -> Result<Value, ClientError>;
+
+    /// Roles of an identity for which none is named.
+    fn default_roles(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Before anything is created.
+    fn prepare(&self) -> Result<(), CliError> {
+        Ok(())
+    }
+
+    /// After the identity was created.
+    fn finish(&self, _session: &Session, _identity: &str) -> Result<(), CliError> {
+        Ok(())
+    }
 }
 
 impl Claims for Github {
@@ -197,22 +193,6 @@ impl Claims for Gitlab {
         let tag = self.tag.as_ref().map(|name| of_ref("tag", name));
         let any = || format!("project_path:{}:ref_type:(branch|tag):ref:.+", escaped(project));
         Ok(claim_match(&format!("https://{}", self.host), branch.or(tag).ok_or_else(any), self.audience.as_deref()))
-    }
-}
-
-impl Claims for Kubernetes {
-    fn relationship(&self) -> Result<Value, ClientError> {
-        let subject = format!("system:serviceaccount:{}:{}", self.namespace, self.service_account);
-        let Some(path) = &self.issuer_keys_file else {
-            return Ok(claim_match(&self.cluster_issuer, Ok(subject), self.audience.as_deref()));
-        };
-        let not_text = |_| ClientError::Usage(format!("--issuer-keys-file {}: must be UTF-8", path.display()));
-        let keys = String::from_utf8(crate::input::read(path, 1 << 20)?).map_err(not_text)?;
-        let audiences: Vec<&String> = self.audience.iter().collect();
-        let keys = json!({
-            "issuer": self.cluster_issuer, "subject": subject, "issuer_keys": keys.trim(), "audiences": audiences,
-        });
-        Ok(json!({ "static_keys": keys }))
     }
 }
 
@@ -249,7 +229,7 @@ impl Claims for Oidc {
 }
 
 /// Claims that tokens have: the subject itself, or a pattern of it as the error.
-fn claim_match(issuer: &str, subject: Result<String, String>, audience: Option<&str>) -> Value {
+pub(super) fn claim_match(issuer: &str, subject: Result<String, String>, audience: Option<&str>) -> Value {
     let mut claims = Map::from_iter([("issuer".to_owned(), Value::from(issuer))]);
     match subject {
         Ok(subject) => claims.insert("subject".into(), subject.into()),
@@ -298,12 +278,15 @@ async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
     let (group, name) = preset.path.rsplit_once('/').ok_or_else(no_group)?;
     identity["name"] = name.into();
     identity["description"] = preset.description.clone().into();
-    let api = preset.access.session()?.api().await?;
+    let session = preset.access.session()?;
+    let api = session.api().await?;
     let parent = resolve::group(&api, group).await?;
     let mut roles = Vec::new();
-    for role in &preset.roles {
+    let defaults = preset.claims.default_roles().iter().filter(|_| preset.roles.is_empty()).copied();
+    for role in preset.roles.iter().map(String::as_str).chain(defaults) {
         roles.push(names::uidp(&api, Kind::Role, role).await?);
     }
+    preset.claims.prepare()?;
     let request = json!({ "parent": parent, "identity": identity });
     let Value::Object(request) = request else { return Ok(()) };
     let contract = Contract::load();
@@ -319,8 +302,9 @@ async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
         return Err(error.into());
     }
     let mut table = Table::without_head();
-    table.push([uid]);
-    print(&preset.output.form().render(&table, || Ok(made))?)
+    table.push([uid.clone()]);
+    print(&preset.output.form().render(&table, || Ok(made))?)?;
+    preset.claims.finish(&session, &uid)
 }
 
 /// Binds all roles, or none.

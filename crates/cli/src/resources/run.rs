@@ -56,12 +56,27 @@ impl Generated<'_> {
                 list::print(self.api, self.resource, self.method, request, limit, form).await
             }
             Does::Get | Does::Call => show_fields(self.call(&request).await?, form),
+            Does::Text(path) => {
+                let response = self.call(&request).await?;
+                let mut text = list::text(&response, path);
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                if matches!(form, Form::Table | Form::Wide) { print(&text) } else { print(&form.document(&response)?) }
+            }
             Does::Ask(question) => {
                 confirm(question)?;
                 show_fields(self.call(&request).await?, form)
             }
             Does::Create(shown) => show(&self.call(&request).await?, shown, form),
-            Does::Update => show(&self.call(&request).await?, &["uid"], form),
+            Does::Update => {
+                let response = self.call(&request).await?;
+                if response.get("uid").is_some() {
+                    show(&response, &["uid"], form)
+                } else {
+                    show_fields(response, form)
+                }
+            }
             Does::Delete(along) => {
                 let (noun, name) = (self.resource.kind.noun(), self.positional());
                 confirm(&format!("{} the {noun} {name}{along}", capitalized(self.verb.name)))?;
@@ -152,6 +167,13 @@ impl Generated<'_> {
                 None => text.to_owned(),
             };
             dynamic::set(request, input, self.verb.positional, &uidp)?;
+            // What is tested is authorized where it is.
+            if matches!(self.verb.does, Does::Call)
+                && input.get_field_by_name("parent").is_some()
+                && let Some((group, _)) = uidp.rsplit_once('/')
+            {
+                dynamic::set(request, input, "parent", group)?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What the tables of commands are made of, and those of events.
 
+use crate::schema::Shape;
+
 /// A resource, or another subject with its own commands.
 pub struct Resource {
     /// Word of the command, such as `groups`.
@@ -105,6 +107,8 @@ pub(super) enum Does {
     Delete(&'static str),
     /// A call; shows the response field by field.
     Call,
+    /// One text of the response, at this path of JSON names, as it is.
+    Text(&'static str),
     /// The same, after this question, which has no question mark.
     Ask(&'static str),
     /// Messages as they come.
@@ -115,6 +119,20 @@ pub(super) enum Does {
     Verify,
     /// A decision, with the path that led to it.
     Explain,
+}
+
+impl Verb {
+    /// What the command prints as JSON, unless it prints nothing or documents of another form.
+    pub(super) fn shape(&self) -> Option<Shape> {
+        match self.does {
+            Does::List => Some(Shape::List(self.method)),
+            Does::Get | Does::Call | Does::Text(_) | Does::Ask(_) | Does::Create(_) | Does::Update | Does::Explain => {
+                Some(Shape::Response(self.method))
+            }
+            Does::Watch | Does::Export | Does::Verify => Some(Shape::Lines(self.method)),
+            Does::Delete(_) => None,
+        }
+    }
 }
 
 pub(super) const EVENTS: &[Resource] = &[

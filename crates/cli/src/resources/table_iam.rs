@@ -216,6 +216,14 @@ pub(super) const RESOURCES: &[Resource] = &[
                 positional: "uid",
                 example: "iam identities delete acme/deploy --yes",
             },
+            Verb {
+                name: "test",
+                method: "bowline.iam.v1.Matchers.TestClaims",
+                about: "Compare a token with what an identity trusts, claim by claim; its signature is not verified",
+                does: Does::Call,
+                positional: "identity",
+                example: "iam identities test acme/build --identity-token-file token.jwt",
+            },
         ],
     },
 ];

@@ -253,6 +253,31 @@ pub(super) const RESOURCES: &[Resource] = &[
         ],
     },
     Resource {
+        name: "preferences",
+        about: "How you want to see things, on every machine",
+        kind: Kind::Unnamed("preference"),
+        columns: &[],
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "get",
+                method: "bowline.people.v1.Sessions.GetPreferences",
+                about: "Show your preferences",
+                does: Does::Get,
+                positional: "",
+                example: "iam preferences get",
+            },
+            Verb {
+                name: "update",
+                method: "bowline.people.v1.Sessions.UpdatePreferences",
+                about: "Change your preferences",
+                does: Does::Update,
+                positional: "",
+                example: "iam preferences update --theme dark --time-zone Europe/Berlin",
+            },
+        ],
+    },
+    Resource {
         name: "sessions",
         about: "Your own sessions, and those of an identity provider",
         kind: Kind::Unnamed("session"),

@@ -2,6 +2,26 @@
 
 use super::table::{Column, Does, Kind, Resource, Verb, column};
 
+const IMAGE_COLUMNS: &[Column] = &[
+    column("digest", "digest"),
+    column("tags", "tags"),
+    column("platforms", "platforms"),
+    column("size", "size"),
+    column("pushed", "pushTime"),
+];
+const IMAGE_WIDE: &[Column] = &[
+    column("pulled", "pullTime"),
+    column("signed", "signed"),
+    column("sbom", "hasSbom"),
+    column("critical", "findings.critical"),
+    column("high", "findings.high"),
+];
+
+/// A resource of a repository, shown by itself.
+const fn shown(name: &'static str, about: &'static str, verbs: &'static [Verb]) -> Resource {
+    Resource { name, about, kind: Kind::Repo, columns: &[], wide: &[], verbs }
+}
+
 /// A resource whose one verb is the command itself.
 const fn alone(name: &'static str, kind: Kind, columns: &'static [Column], verbs: &'static [Verb]) -> Resource {
     Resource { name, about: verbs[0].about, kind, columns, wide: &[], verbs }
@@ -14,36 +34,31 @@ pub(super) const REGISTRY: &[Resource] = &[
         kind: Kind::Group,
         columns: &[],
         wide: &[],
-        verbs: &[Verb {
-            name: "get",
-            method: "chainguard.platform.registry.Registry.GetRegistrySettings",
-            about: "Show the settings of an organization",
-            does: Does::Get,
-            positional: "registry_id",
-            example: "registry settings get acme",
-        }],
+        verbs: &[
+            Verb {
+                name: "get",
+                method: "chainguard.platform.registry.Registry.GetRegistrySettings",
+                about: "Show the settings of an organization",
+                does: Does::Get,
+                positional: "registry_id",
+                example: "registry settings get acme",
+            },
+            Verb {
+                name: "set",
+                method: "chainguard.platform.registry.Registry.UpdateRegistrySettings",
+                about: "Replace the settings of an organization: what is not named is off",
+                does: Does::Call,
+                positional: "registry_id",
+                example: "registry settings set acme --unique-tags",
+            },
+        ],
     },
     Resource {
         name: "images",
-        about: "Images of a repository, with their tags, platforms, signatures and findings",
+        about: "Images of a repository, by digest",
         kind: Kind::Repo,
-        columns: &[
-            column("digest", "digest"),
-            column("tags", "tags"),
-            column("size", "size"),
-            column("platforms", "platforms"),
-            column("pushed", "pushTime"),
-            column("pulled", "pullTime"),
-        ],
-        wide: &[
-            column("signed", "signed"),
-            column("sbom", "hasSbom"),
-            column("attestation", "hasAttestation"),
-            column("critical", "findings.critical"),
-            column("high", "findings.high"),
-            column("medium", "findings.medium"),
-            column("low", "findings.low"),
-        ],
+        columns: IMAGE_COLUMNS,
+        wide: IMAGE_WIDE,
         verbs: &[
             Verb {
                 name: "list",
@@ -51,23 +66,23 @@ pub(super) const REGISTRY: &[Resource] = &[
                 about: "List images, the most recently pushed first",
                 does: Does::List,
                 positional: "repo_uid",
-                example: "registry images list acme/app -o wide",
+                example: "registry images list acme/nginx",
             },
             Verb {
                 name: "get",
                 method: "bowline.registry.v1.Images.GetImage",
-                about: "Show an image: layers, history, the images of an index, and what refers to it",
+                about: "Show one image: its layers, history, members and referrers",
                 does: Does::Get,
                 positional: "repo_uid",
-                example: "registry images get acme/app --digest $DIGEST",
+                example: "registry images get acme/nginx --digest $DIGEST",
             },
             Verb {
-                name: "compare",
+                name: "diff",
                 method: "bowline.registry.v1.Images.CompareImages",
                 about: "Compare two images: packages, findings, size and configuration",
                 does: Does::Get,
                 positional: "repo_uid",
-                example: "registry images compare acme/app --from $DIGEST --to $DIGEST",
+                example: "registry images diff acme/nginx --from-digest $DIGEST --to-digest $OTHER",
             },
             Verb {
                 name: "preview-delete",
@@ -87,6 +102,42 @@ pub(super) const REGISTRY: &[Resource] = &[
             },
         ],
     },
+    shown(
+        "sboms",
+        "SBOMs that are attached to images",
+        &[Verb {
+            name: "get",
+            method: "chainguard.platform.registry.Registry.GetRawSbom",
+            about: "Print the SBOM of an image, as it was attached",
+            does: Does::Text("rawSbom"),
+            positional: "repo_id",
+            example: "registry sboms get acme/nginx --digest $DIGEST",
+        }],
+    ),
+    shown(
+        "vuln-reports",
+        "Reports of scanners about images",
+        &[Verb {
+            name: "get",
+            method: "chainguard.platform.registry.Registry.GetVulnReport",
+            about: "Show the newest report about an image",
+            does: Does::Get,
+            positional: "repo_id",
+            example: "registry vuln-reports get acme/nginx --digest $DIGEST",
+        }],
+    ),
+    shown(
+        "deployments",
+        "Helm charts that are attached to a repository",
+        &[Verb {
+            name: "get",
+            method: "chainguard.platform.registry.Registry.GetDeployment",
+            about: "Show the charts; `bowline api CreateDeployment` and `UpdateDeployment` attach them",
+            does: Does::Get,
+            positional: "repo_id",
+            example: "registry deployments get acme/nginx",
+        }],
+    ),
     Resource {
         name: "usage",
         about: "How much is stored, and who pulls and pushes the most",

@@ -5,7 +5,7 @@ use bowline_core::Code;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::schemas::reference;
+use super::COMPONENTS;
 
 /// The message that every error response holds.
 pub(super) const STATUS: &str = "google.rpc.Status";
@@ -94,8 +94,13 @@ fn response(description: &str, header: Option<(&str, &str)>) -> Value {
     json!({
         "description": description,
         "headers": headers,
-        "content": { "application/json": { "schema": reference(STATUS) } },
+        "content": { "application/json": { "schema": status() } },
     })
+}
+
+/// The schema of the message that every error response holds.
+pub(super) fn status() -> Value {
+    json!({ "$ref": format!("{COMPONENTS}{STATUS}") })
 }
 
 fn component(name: &str) -> Value {

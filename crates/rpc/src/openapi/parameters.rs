@@ -1,13 +1,12 @@
 //! Parameters of the path, the query and the header.
 
 use bowline_contract::Body;
+use bowline_schemas::{Form, Schemas, scoped};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Value, json};
 
 use super::paths::{self, PathItem, Route};
 use crate::slice::is_whole_list;
-
-use super::schemas::{self, Form, Schemas};
 
 /// The parameters of a route.
 pub(super) fn of(schemas: &mut Schemas<'_>, item: &PathItem<'_>, route: &Route<'_>) -> Vec<Value> {
@@ -58,7 +57,7 @@ fn in_path(schemas: &mut Schemas<'_>, route: &Route<'_>, name: &str, path: &str)
         }
     }
     if route.method.authorized_field() == Some(path) {
-        schemas::scoped(route.method, &mut schema);
+        scoped(route.method, &mut schema);
     }
     if schema["type"] == "string" && schema.get("minLength").is_none() {
         schema["minLength"] = 1.into();
@@ -116,7 +115,7 @@ impl Query<'_, '_> {
     fn push(&mut self, field: &FieldDescriptor, name: String, is_needed: bool, mut schema: Value) {
         let is_scope = name == field.json_name() && self.route.method.authorized_field() == Some(field.name());
         if is_scope {
-            schemas::scoped(self.route.method, &mut schema);
+            scoped(self.route.method, &mut schema);
         }
         self.parameters.push(json!({
             "name": name,

@@ -1,13 +1,13 @@
-//! Patterns of field rules in the syntax of ECMA-262, which OpenAPI prescribes.
+//! Patterns of field rules in the syntax of ECMA-262, which JSON Schema prescribes.
 
-pub(super) const UIDP: &str = "^[0-9a-f]{40}(?:/[0-9a-f]{16})*$";
+pub(crate) const UIDP: &str = "^[0-9a-f]{40}(?:/[0-9a-f]{16})*$";
 
 /// Names that no resource may have: part of a UIDP, `.` or `..`, or with a space at either end.
-pub(super) const RESERVED_NAME: &str = "^(?:[0-9a-f]{16}|[0-9a-f]{40}|\\.{1,2}| .*|.* )$";
+pub(crate) const RESERVED_NAME: &str = "^(?:[0-9a-f]{16}|[0-9a-f]{40}|\\.{1,2}| .*|.* )$";
 
 /// The pattern for validators of other languages. It may match more than the rule, never less: programs without
 /// Unicode tables know no `\p`, so that of "other characters" (`C`) the control characters alone are excluded.
-pub(super) fn ecma(pattern: &str) -> String {
+pub(crate) fn ecma(pattern: &str) -> String {
     const CONTROL: &str = "\\x00-\\x1f\\x7f-\\x9f";
     pattern.replace("\\P{C}", &format!("[^{CONTROL}]")).replace("\\p{Cc}", CONTROL)
 }

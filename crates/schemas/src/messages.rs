@@ -7,23 +7,28 @@ use bowline_contract::{Contract, Docs, FieldFacts, MethodInfo, TextFacts};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-use super::errors::STATUS;
-use super::patterns::{RESERVED_NAME, UIDP, ecma};
+use crate::patterns::{RESERVED_NAME, UIDP, ecma};
 
 /// A number of at most 64 bits as a text.
 const INTEGER: &str = "^(?:0|-?[1-9][0-9]{0,18})$";
 
 /// Which of the schemas of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Form {
+pub enum Form {
+    /// As responses show it.
     Output,
+    /// As requests bring it.
     Input,
+    /// As an update with a mask brings it.
     Update,
 }
 
-pub(super) struct Schemas<'a> {
-    pub(super) contract: &'a Contract,
-    pub(super) docs: Docs,
+/// Schemas of messages and enumerations, collected as they are referred to.
+pub struct Schemas<'a> {
+    pub contract: &'a Contract,
+    pub docs: &'a Docs,
+    /// What references begin with, such as `#/components/schemas/`.
+    base: &'static str,
     /// Messages that responses hold: what requests bring of these has a name of its own.
     outputs: BTreeSet<String>,
     wanted: BTreeSet<(String, Form)>,
@@ -31,17 +36,22 @@ pub(super) struct Schemas<'a> {
 }
 
 impl<'a> Schemas<'a> {
-    pub(super) fn new(contract: &'a Contract, methods: &[&MethodInfo]) -> Schemas<'a> {
+    /// A collection for a document that holds its schemas at `base`; `methods` are those whose responses it shows.
+    pub fn new(contract: &'a Contract, docs: &'a Docs, methods: &[&MethodInfo], base: &'static str) -> Schemas<'a> {
         let mut outputs = BTreeSet::new();
         for method in methods {
             reach(&method.output, &mut outputs);
         }
-        let wanted = BTreeSet::from([(STATUS.to_owned(), Form::Output)]);
-        Schemas { contract, docs: Docs::load(), outputs, wanted, enums: BTreeMap::new() }
+        Schemas { contract, docs, base, outputs, wanted: BTreeSet::new(), enums: BTreeMap::new() }
+    }
+
+    /// Adds a message that the document refers to by itself.
+    pub fn add(&mut self, message: &str) {
+        self.wanted.insert((message.to_owned(), Form::Output));
     }
 
     /// A whole request, without the fields that the path fills.
-    pub(super) fn request(&mut self, method: &MethodInfo, filled: &[&str]) -> Value {
+    pub fn request(&mut self, method: &MethodInfo, filled: &[&str]) -> Value {
         let resource = method.resource_field().filter(|_| has_mask(method));
         let mut schema = self.object(&method.input, filled, true, |field| match &resource {
             Some(resource) if resource == field => Form::Update,
@@ -61,7 +71,7 @@ impl<'a> Schemas<'a> {
     }
 
     /// The field of a request that stands alone in the body.
-    pub(super) fn resource(&mut self, method: &MethodInfo, field: &FieldDescriptor, filled: &[&str]) -> Value {
+    pub fn resource(&mut self, method: &MethodInfo, field: &FieldDescriptor, filled: &[&str]) -> Value {
         let form = if has_mask(method) { Form::Update } else { Form::Input };
         match field.kind() {
             Kind::Message(message) if !field.is_list() && !filled.is_empty() => {
@@ -71,16 +81,18 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    pub(super) fn message(&mut self, message: &MessageDescriptor, form: Form) -> Value {
+    /// A message: a reference to its schema, or the schema itself of a message that JSON has as a value.
+    pub fn message(&mut self, message: &MessageDescriptor, form: Form) -> Value {
         if let Some(known) = well_known(message.full_name()) {
             return known;
         }
         let form = if form == Form::Update && !self.requires(message) { Form::Input } else { form };
         self.wanted.insert((message.full_name().into(), form));
-        reference(&self.name(message.full_name(), form))
+        self.reference(&self.name(message.full_name(), form))
     }
 
-    pub(super) fn field(&mut self, field: &FieldDescriptor, form: Form) -> Value {
+    /// A field, with its rules unless responses show it.
+    pub fn field(&mut self, field: &FieldDescriptor, form: Form) -> Value {
         let facts = match form {
             Form::Output => FieldFacts::default(),
             Form::Input | Form::Update => self.contract.field_rules().facts(field).unwrap_or_default(),
@@ -108,7 +120,7 @@ impl<'a> Schemas<'a> {
         let mut schema = match field.kind() {
             Kind::Message(message) => return self.message(&message, form),
             Kind::Enum(descriptor) => {
-                let mut schema = reference(descriptor.full_name());
+                let mut schema = self.reference(descriptor.full_name());
                 if not_zero {
                     schema["not"] = json!({ "const": descriptor.default_value().name() });
                 }
@@ -190,6 +202,10 @@ impl<'a> Schemas<'a> {
         schema
     }
 
+    fn reference(&self, name: &str) -> Value {
+        json!({ "$ref": format!("{}{name}", self.base) })
+    }
+
     fn description(&self, field: &FieldDescriptor, facts: Option<&FieldFacts>) -> String {
         let text = self.docs.of(field.full_name());
         match facts.map(|facts| &facts.text) {
@@ -221,7 +237,7 @@ impl<'a> Schemas<'a> {
     }
 
     /// Schemas of everything that was referred to, and of what those refer to.
-    pub(super) fn finish(mut self) -> BTreeMap<String, Value> {
+    pub fn finish(mut self) -> BTreeMap<String, Value> {
         let mut schemas = BTreeMap::new();
         while let Some((message, form)) = self.wanted.pop_first() {
             let name = self.name(&message, form);
@@ -243,7 +259,7 @@ impl<'a> Schemas<'a> {
 }
 
 /// The schema of the field that names the scope.
-pub(super) fn scoped(method: &MethodInfo, schema: &mut Value) {
+pub fn scoped(method: &MethodInfo, schema: &mut Value) {
     schema["minLength"] = 1.into();
     if !method.scope_takes_names() {
         schema["pattern"] = UIDP.into();
@@ -264,10 +280,6 @@ fn reach(message: &MessageDescriptor, reached: &mut BTreeSet<String>) {
             reach(&inner, reached);
         }
     }
-}
-
-pub(super) fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 /// Numbers of a list request, which are never negative.

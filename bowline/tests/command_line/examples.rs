@@ -1,0 +1,342 @@
+//! Examples: every command has one in its help, and the last line of each runs against a server or its storage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use bowline_testkit::{Engine, TestServer};
+use serde_json::{Value, json};
+
+use crate::reference::mismatch;
+use crate::registry::{push, push_chart};
+use crate::resources;
+use crate::statements::{CURL, URLLIB};
+use crate::support::{Terminal, ended, text};
+
+/// Examples that no test runs, and why.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("serve", "serves until it is stopped"),
+    ("mcp", "a client's configuration; tested with a client"),
+    ("credential-provider", "the kubelet's configuration; tested with requests"),
+    ("registry charts find", "needs a catalogue of the operator"),
+    ("registry sboms get", "needs an image with an SBOM"),
+    ("feeds abort", "needs an import that is open"),
+    ("iam sessions end", "needs a session of a person"),
+    ("iam account-associations check", "needs an account of a cloud provider"),
+    ("iam terms accept", "needs terms of the operator"),
+    ("audit watch", "waits for the next change"),
+    ("access requests answer", "needs a person who requests access"),
+];
+
+/// Whose terminal runs a command.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    Owner,
+    Operator,
+    /// The server's machine: no server is called.
+    Machine,
+}
+use By::{Machine, Operator, Owner};
+
+/// Examples in an order in which they work, and the variable that the output of some fills.
+const STEPS: &[(&str, By, &str)] = &[
+    ("auth status", Owner, ""),
+    ("auth token", Owner, ""),
+    ("context set", Owner, ""),
+    ("context use", Owner, ""),
+    ("context list", Owner, ""),
+    ("auth configure-docker", Owner, ""),
+    ("auth pull-token create", Owner, "PULL_TOKEN"),
+    ("auth pull-token list", Owner, ""),
+    ("auth pull-token delete", Owner, ""),
+    ("api", Owner, ""),
+    ("schema", Machine, ""),
+    ("iam identities test", Owner, ""),
+    ("search", Owner, ""),
+    ("registry repos create", Owner, ""),
+    ("registry repos list", Owner, ""),
+    ("registry repos get", Owner, ""),
+    ("registry repos update", Owner, ""),
+    ("registry tags list", Owner, ""),
+    ("registry tags resolve", Owner, "DIGEST"),
+    ("registry tags create", Owner, ""),
+    ("registry images list", Owner, ""),
+    ("registry images get", Owner, ""),
+    ("registry images diff", Owner, ""),
+    ("registry deployments get", Owner, ""),
+    ("registry tags delete", Owner, ""),
+    ("registry history", Owner, ""),
+    ("registry scan-report put", Owner, ""),
+    ("registry vuln-reports get", Owner, ""),
+    ("registry policy set", Owner, ""),
+    ("registry policy get", Owner, ""),
+    ("registry retention set", Owner, ""),
+    ("registry retention get", Owner, ""),
+    ("registry retention preview", Owner, ""),
+    ("registry retention apply", Owner, ""),
+    ("registry retention clear", Owner, ""),
+    ("registry charts add", Owner, ""),
+    ("registry charts using", Owner, ""),
+    ("registry repos delete", Owner, ""),
+    ("feeds import yaml", Owner, ""),
+    ("feeds export yaml", Owner, ""),
+    ("feeds export secdb", Owner, ""),
+    ("feeds export openvex", Owner, ""),
+    ("feeds export csaf", Owner, ""),
+    ("feeds export cyclonedx", Owner, ""),
+    ("feeds export osv", Owner, ""),
+    ("feeds import secdb", Owner, ""),
+    ("feeds import openvex", Owner, ""),
+    ("feeds import csaf", Owner, ""),
+    ("feeds import cyclonedx", Owner, ""),
+    ("feeds import grype", Owner, ""),
+    ("feeds import trivy", Owner, ""),
+    ("advisories create", Owner, "ADVISORY"),
+    ("advisories list", Owner, ""),
+    ("advisories get", Owner, ""),
+    ("advisories event", Owner, "EVENT"),
+    ("advisories review", Owner, ""),
+    ("advisories settings", Owner, ""),
+    ("feeds import osv", Operator, ""),
+    ("feeds sources", Operator, ""),
+    ("feeds status", Operator, ""),
+    ("vulns get", Owner, ""),
+    ("libraries import", Operator, ""),
+    ("libraries artifacts", Owner, ""),
+    ("libraries versions", Owner, ""),
+    ("libraries entitlements create", Owner, "ENTITLEMENT"),
+    ("libraries entitlements list", Owner, ""),
+    ("libraries policies create", Owner, "POLICY"),
+    ("libraries policies list", Owner, ""),
+    ("libraries policies get", Owner, ""),
+    ("libraries policies update", Owner, ""),
+    ("libraries bindings create", Owner, "LIBRARY_BINDING"),
+    ("libraries bindings list", Owner, ""),
+    ("libraries blocked", Owner, ""),
+    ("libraries cache status", Owner, ""),
+    ("libraries cache list", Owner, ""),
+    ("libraries cache zap", Owner, ""),
+    ("libraries cache opt-out", Owner, ""),
+    ("libraries cache opt-in", Owner, ""),
+    ("libraries bindings delete", Owner, ""),
+    ("libraries policies delete", Owner, ""),
+    ("libraries entitlements delete", Owner, ""),
+    ("libraries malware add", Operator, ""),
+    ("libraries malware list", Owner, ""),
+    ("libraries malware remove", Operator, ""),
+    ("auth logout", Owner, ""),
+    ("auth login", Owner, ""),
+    ("context remove", Owner, ""),
+    ("migrate", Machine, ""),
+    ("self-check", Machine, ""),
+    ("operator token", Machine, ""),
+    ("operator login-url", Machine, ""),
+    ("operator providers add", Machine, ""),
+    ("operator providers list", Machine, ""),
+    ("operator providers remove", Machine, ""),
+    ("keys rotate", Machine, ""),
+    ("keys list", Machine, ""),
+    ("keys revoke", Machine, ""),
+    ("registry gc", Machine, ""),
+    ("registry verify", Machine, ""),
+    ("audit verify", Machine, ""),
+    ("audit erase", Machine, ""),
+    ("backup keygen", Machine, "RECIPIENT"),
+    ("backup create", Machine, ""),
+    ("backup list", Machine, ""),
+    ("backup verify", Machine, ""),
+    ("restore", Machine, ""),
+    ("keys rewrap", Machine, ""),
+    ("contract print", Machine, ""),
+    ("contract status", Machine, ""),
+    ("openapi", Machine, ""),
+    ("completion", Machine, ""),
+    ("man", Machine, ""),
+    ("version", Machine, ""),
+];
+
+/// The command lines of the examples by command, as the page of all options has them.
+async fn examples(terminal: &Terminal) -> BTreeMap<String, Vec<String>> {
+    let page = terminal.command().args(["man", "--markdown"]).output().await.expect("the binary runs");
+    let page = ended(&page, 0);
+    let sections = page.split("\n## `bowline ").skip(1);
+    let examples = sections.map(|section| {
+        let (name, rest) = section.split_once('`').expect("a heading");
+        let block = rest.split("```sh\n").nth(1).and_then(|block| block.split("\n```").next()).unwrap_or_default();
+        (name.to_owned(), block.lines().map(String::from).collect())
+    });
+    examples.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_has_an_example_that_a_test_runs() {
+    let terminal = Terminal { home: tempfile::tempdir().expect("a directory"), api: String::new() };
+    let examples = examples(&terminal).await;
+    assert!(examples.len() > 150, "hardly any command was read: {}", examples.len());
+    let generated = resources::STEPS.iter().map(|(path, _)| path.join(" "));
+    let here = STEPS.iter().map(|(path, ..)| (*path).to_owned());
+    let run: BTreeSet<String> =
+        generated.chain(here).chain(NOT_RUN.iter().map(|(path, _)| (*path).to_owned())).collect();
+    let missing: Vec<&String> = examples.iter().filter(|(_, lines)| lines.is_empty()).map(|(name, _)| name).collect();
+    assert!(missing.is_empty(), "commands without an example: {missing:?}");
+    let untested: Vec<&String> = examples.keys().filter(|name| !run.contains(*name)).collect();
+    assert!(untested.is_empty(), "no test runs the examples of {untested:?}");
+    let unknown: Vec<&String> = run.iter().filter(|name| !examples.contains_key(*name)).collect();
+    assert!(unknown.is_empty(), "no such commands: {unknown:?}");
+}
+
+/// The schemas of all commands that print documents, by command.
+pub(crate) async fn schemas(terminal: &Terminal) -> BTreeMap<String, Value> {
+    let directory = terminal.home.path().join("schemas");
+    let mut command = terminal.command();
+    ended(&command.arg("schema").arg("--out").arg(&directory).output().await.expect("the binary runs"), 0);
+    let files = std::fs::read_dir(directory).expect("a directory").map(|file| file.expect("a file").path());
+    let schemas = files.map(|file| {
+        let schema: Value = serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON");
+        let title = schema["title"].as_str().expect("a title");
+        (title.trim_start_matches("bowline ").trim_end_matches(" -o json").to_owned(), schema)
+    });
+    schemas.collect()
+}
+
+/// Files that the examples name.
+fn write_files(home: &Path, identity_token: &str) {
+    let write = |name: &str, content: &str| {
+        let path = home.join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory is made");
+        std::fs::write(path, content).expect("a file is written");
+    };
+    let vulnerability = json!({ "id": "CVE-2026-7", "severity": "High" });
+    let artifact = json!({
+        "name": "a", "version": "1", "type": "python", "purl": "pkg:pypi/a@1", "locations": [{ "path": "/a" }],
+    });
+    let grype = json!({
+        "matches": [{ "vulnerability": vulnerability, "artifact": artifact }],
+        "source": { "type": "image", "target": { "userInput": "example.com/acme/nginx:1.0" } },
+        "descriptor": { "name": "grype", "version": "0.80.0", "timestamp": "2026-01-02T03:04:05Z" },
+    });
+    let trivy = json!({
+        "SchemaVersion": 2, "ArtifactName": "example.com/acme/nginx:1.0", "ArtifactType": "container_image",
+        "Results": [{ "Target": "a", "Class": "lang-pkgs", "Type": "python-pkg", "Vulnerabilities": [{
+            "VulnerabilityID": "CVE-2026-8", "PkgName": "a", "InstalledVersion": "1", "Severity": "HIGH",
+        }] }],
+    });
+    write("grype.json", &grype.to_string());
+    write("trivy.json", &trivy.to_string());
+    write("advisories/curl.yaml", CURL);
+    write("advisories/urllib3.yaml", URLLIB);
+    let record =
+        json!({ "id": "GHSA-2222-3333-4444", "aliases": ["CVE-2026-1000"], "modified": "2026-01-01T00:00:00Z" });
+    write("records.jsonl", &record.to_string());
+    let pom = "<project><groupId>org.example</groupId><artifactId>lib</artifactId><version>1</version></project>";
+    write("maven/org/example/lib/1/lib-1.pom", pom);
+    write("maven/org/example/lib/1/lib-1.jar", "jar");
+    write("README.md", "# Ours\n");
+    write("token.jwt", identity_token);
+    std::fs::create_dir_all(home.join("tools")).expect("a directory is made");
+    std::fs::create_dir_all(home.join("out")).expect("a directory is made");
+}
+
+/// The words of a command line: what the examples call by usual names is what this test has.
+fn words(line: &str, names: &BTreeMap<&str, String>) -> Vec<String> {
+    let line = line.strip_prefix("bowline ").unwrap_or(line);
+    let mut words = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(String::new()),
+            c => words.last_mut().expect("a word").push(c),
+        }
+    }
+    let replaced = |word: String| names.iter().fold(word, |word, (name, value)| word.replace(name, value));
+    words.into_iter().map(replaced).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_a_handwritten_command_works() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let organization = server.organization("acme").await;
+    let identity = server.identity(&organization, "build").await;
+    server.bind(&identity, &server.role("owner"), &organization).await;
+    server.group(&organization, "team").await;
+    let (owner, operator) = (Terminal::new(&server), Terminal::new(&server));
+    owner.keep(&server.actor("owner", &organization).await);
+    operator.keep(&server.operator().await);
+    let settings = &server.server().parts().settings;
+    let token = server.idp().token("build", &settings.auth_url, Value::Null);
+    for terminal in [&owner, &operator] {
+        write_files(terminal.home.path(), &token);
+    }
+    let examples = examples(&owner).await;
+    let schemas = schemas(&owner).await;
+    let mut names = BTreeMap::from([
+        ("$IDENTITY", identity),
+        ("$ORG", organization.clone()),
+        ("$RESOURCE", organization.clone()),
+        ("registry.example.com", settings.registry_audience.clone()),
+        ("https://api.example.com", settings.base_url.clone()),
+        ("/var/lib/bowline", "data".to_owned()),
+    ]);
+    push_chart(&server, &owner, &format!("{organization}/shop"), "1", "r.example/app:1").await;
+    let mut wrong = Vec::new();
+    for (path, by, fills) in STEPS {
+        if *path == "registry tags list" {
+            push(&server, &owner, &format!("{organization}/nginx"), "1.0", "example").await;
+            let other = push(&server, &owner, &format!("{organization}/nginx"), "1.1", "other").await;
+            names.insert("$OTHER", other);
+        }
+        if *path == "registry deployments get" {
+            let repo = ended(&owner.run(&["registry", "repos", "get", "acme/nginx", "-o", "jsonpath={.uid}"]).await, 0);
+            let charts = r#"charts=[{"repo": "https://charts.example.com", "chart": "nginx"}]"#;
+            let parent = format!("parent_id={repo}");
+            ended(&owner.run(&["api", "CreateDeployment", "-f", &parent, "-f", charts]).await, 0);
+        }
+        let lines = examples.get(*path).unwrap_or_else(|| panic!("no command {path}"));
+        let line = lines.last().unwrap_or_else(|| panic!("no example of {path}"));
+        let terminal = if *by == Operator { &operator } else { &owner };
+        let mut command = terminal.command();
+        command.current_dir(terminal.home.path()).args(words(line, &names));
+        // Exports would write the file of the source that the import has no directory for.
+        if *by != Machine && !line.contains("--api ") && !path.starts_with("context") {
+            command.args(["--api", &terminal.api]);
+        }
+        if *path == "libraries import" {
+            let mut whole = terminal.command();
+            let import = ["libraries", "import", "maven", "--ecosystem", "java", "--api", &terminal.api];
+            ended(&whole.args(import).current_dir(terminal.home.path()).output().await.expect("the binary runs"), 0);
+        }
+        if ["auth pull-token create", "libraries entitlements create"].contains(path) {
+            command.args(["-o", "json"]);
+        }
+        let schema =
+            schemas.get(*path).filter(|_| fills.is_empty() && !line.contains(" -o ") && !line.contains("--jq"));
+        if schema.is_some() {
+            command.args(["-o", "json"]);
+        }
+        let output = command.output().await.expect("the binary runs");
+        if output.status.code() != Some(0) {
+            wrong.push(format!("{line}: {}", text(&output.stderr)));
+        } else if let Some(schema) = schema {
+            let document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let why = mismatch(schema, schema, &document, "$");
+            wrong.extend(why.map(|why| format!("{line}: not as its schema says: {why}")));
+        }
+        if !fills.is_empty() {
+            let printed = text(&output.stdout);
+            let value = match *path {
+                "auth pull-token create" => {
+                    let made: Value = serde_json::from_str(&printed).unwrap_or_default();
+                    made["identity_id"].as_str().or(made["username"].as_str()).unwrap_or_default().to_owned()
+                }
+                "libraries entitlements create" => {
+                    let made: Value = serde_json::from_str(&printed).unwrap_or_default();
+                    made[0]["id"].as_str().unwrap_or_default().to_owned()
+                }
+                _ => printed.split_whitespace().last().unwrap_or_default().to_owned(),
+            };
+            names.insert(Box::leak(format!("${fills}").into_boxed_str()), value);
+        }
+    }
+    server.stop().await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
