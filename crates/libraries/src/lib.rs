@@ -14,7 +14,7 @@ mod npm;
 mod policies;
 mod policy;
 mod policy_bindings;
-mod policy_tests;
+mod policy_expectations;
 mod purges;
 mod resolutions;
 mod search;
@@ -44,7 +44,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = malware::register(handlers);
     let handlers = entitlements::register(handlers);
     let handlers = policies::register(handlers);
-    let handlers = policy_tests::register(handlers);
+    let handlers = policy_expectations::register(handlers);
     let handlers = policy_bindings::register(handlers);
     let handlers = decisions::register(handlers);
     let handlers = block_events::register(handlers);

@@ -17,7 +17,7 @@ use prost::Message;
 use super::ecosystems::Language;
 use super::policy::decide::{Exemption, Policy};
 use super::policy::purl::Pattern;
-use super::{policy_tests, require_organization};
+use super::{policy_expectations, require_organization};
 
 pub(super) use validate::violations;
 
@@ -164,7 +164,7 @@ async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Result<Changed<v1::LibraryPolicy>> {
     let uid = call.require_scope()?;
     let (changed, failed) = replace(tx, call, uid, call.request().clone()).await?;
-    policy_tests::require_passed(uid, &failed)?;
+    policy_expectations::require_passed(uid, &failed)?;
     Ok(changed)
 }
 
@@ -186,7 +186,7 @@ pub(super) async fn replace<T>(
     if after == before {
         return Ok((Changed::nothing(after.shown()), Vec::new()));
     }
-    let failed = policy_tests::failing(tx, uid, &ready(&after.stored)?, call.now()).await?;
+    let failed = policy_expectations::failing(tx, uid, &ready(&after.stored)?, call.now()).await?;
     after.updated_at = call.now();
     let sql = "UPDATE library_policies SET name = $2, policy = $3, updated_at = $4 WHERE uid = $1";
     let stored = after.stored.encode_to_vec();
@@ -256,7 +256,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyReque
 
 async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     tx.execute("DELETE FROM library_policies WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
-    policy_tests::remove(tx, uid).await?;
+    policy_expectations::remove(tx, uid).await?;
     list::count(tx, &TABLE, uid, -1).await
 }
 

@@ -49,8 +49,7 @@ pub(crate) async fn assemble(
     // A start writes little, and succeeds on a full disk.
     let starting = db.from_reserve();
     seed(&starting, &contract, clock.now()).await?;
-    let replica: String = bowline_core::hex(&random_bytes::<8>());
-    serving::register(&storage, &replica, clock.now()).await?;
+    let replica = register(&storage, clock.now()).await?;
     let Secrets { authenticator, page_key, vault } =
         Secrets::load(&storage, &starting, contract.clone(), &settings, clock.now()).await?;
     let client = outbound(options, &settings, address)?;
@@ -58,11 +57,9 @@ pub(crate) async fn assemble(
     let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
     let sender = sender(&db, &contract, &tables, &settings, &authenticator, &client, &clock);
-    let known = StartFacts::of(options, &settings, &storage, &authenticator, &clock)?;
-    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), known));
+    let (upstream, outbound) = requests(&db, &client, &clock, sender);
+    let state = running(options, &settings, &storage, &authenticator, &clock, &replica)?;
     let blobs = Arc::new(Blobs(content.clone()));
-    let upstream = Arc::new(Upstream::new(client.clone(), clock.clone()));
-    let outbound = Outbound { sender, checks: Arc::new(UpstreamChecks::new(upstream.clone(), db.clone())) };
     let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &outbound, state.clone());
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -105,6 +102,38 @@ pub(crate) async fn assemble(
         replica,
         is_unregistered: watch::Sender::new(false),
     })
+}
+
+/// Registers this server under a name of its own.
+async fn register(storage: &Storage, now: i64) -> Result<String, StartError> {
+    let replica: String = bowline_core::hex(&random_bytes::<8>());
+    serving::register(storage, &replica, now).await?;
+    Ok(replica)
+}
+
+/// The server as the operator reads it, from its start on.
+fn running(
+    options: &Options,
+    settings: &Settings,
+    storage: &Storage,
+    authenticator: &Arc<Authenticator>,
+    clock: &Arc<dyn Clock>,
+    replica: &str,
+) -> Result<Arc<RunningServer>, StartError> {
+    let known = StartFacts::of(options, settings, storage, authenticator, clock)?;
+    Ok(Arc::new(RunningServer::new(storage.db.clone(), replica.to_owned(), known)))
+}
+
+/// What asks other registries, and what handlers reach other servers through.
+fn requests(
+    db: &bowline_store::Db,
+    client: &GuardedClient,
+    clock: &Arc<dyn Clock>,
+    sender: Arc<DirectSender>,
+) -> (Arc<Upstream>, Outbound) {
+    let upstream = Arc::new(Upstream::new(client.clone(), clock.clone()));
+    let checks = Arc::new(UpstreamChecks::new(upstream.clone(), db.clone()));
+    (upstream, Outbound { sender, checks })
 }
 
 /// What sends single events outside of the relay.

@@ -102,16 +102,16 @@ async fn store(tx: &mut WriteTx, wrapping: &KeyEncryptionKey, key: Arc<SigningKe
     let key = v1::Key {
         kid,
         algorithm: algorithm.as_str().into(),
-        publish_time: at_second(published_at),
-        sign_time: at_second(signs_from),
+        publish_time: Some(at_second(published_at)),
+        sign_time: Some(at_second(signs_from)),
         retire_time: None,
     };
     Ok(RotatedKey { key, is_new })
 }
 
 /// Keys have their times in seconds.
-fn at_second(seconds: i64) -> Option<prost_types::Timestamp> {
-    Some(prost_types::Timestamp { seconds, nanos: 0 })
+fn at_second(seconds: i64) -> prost_types::Timestamp {
+    prost_types::Timestamp { seconds, nanos: 0 }
 }
 
 impl ServerState for RunningServer {
@@ -162,9 +162,9 @@ impl ServerState for RunningServer {
                 Ok::<_, Error>(v1::Key {
                     kid: row.text(0)?,
                     algorithm: row.text(1)?,
-                    publish_time: at_second(row.int(2)?),
-                    sign_time: at_second(row.int(3)?),
-                    retire_time: row.opt_int(4)?.and_then(at_second),
+                    publish_time: Some(at_second(row.int(2)?)),
+                    sign_time: Some(at_second(row.int(3)?)),
+                    retire_time: row.opt_int(4)?.map(at_second),
                 })
             };
             self.db.read(move |tx| Box::pin(async move { tx.query(sql, &[], key).await })).await

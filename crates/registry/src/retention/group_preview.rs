@@ -87,12 +87,12 @@ async fn sum_of(
     let mut holding = limits::policies(tx, repo).await?;
     if let Some((group, retention)) = tried {
         let (uid, retention) = (group.as_str().to_owned(), Some(retention.clone()));
-        match holding.iter_mut().find(|policy| policy.uid == uid) {
-            Some(policy) => policy.retention = retention,
-            None => {
-                let at = holding.partition_point(|policy| policy.uid < uid);
-                holding.insert(at, ours::RegistryPolicy { uid, retention, ..ours::RegistryPolicy::default() });
-            }
+        if let Some(policy) = holding.iter_mut().find(|policy| policy.uid == uid) {
+            policy.retention = retention;
+        } else {
+            // From the root down.
+            let at = holding.partition_point(|policy| policy.uid < uid);
+            holding.insert(at, ours::RegistryPolicy { uid, retention, ..ours::RegistryPolicy::default() });
         }
     }
     let from = holding.iter().rev().find(|policy| policy.retention.as_ref().is_some_and(has_rules));
