@@ -74,7 +74,7 @@ async fn filled(server: &TestServer) -> [String; 4] {
     report(server, &web, &two, &[("CVE-2", "Low", "a", "unknown"), ("CVE-3", "Medium", "a", "unknown")]).await;
     tag(server, &web, "latest", &two).await;
     server.clock().advance(DAY);
-    let old = ok(&server.operator().await, &format!("GET /registry/v1/tags?name=old"), Value::Null).await;
+    let old = ok(&server.operator().await, "GET /registry/v1/tags?name=old", Value::Null).await;
     let old = old["items"][0]["id"].as_str().expect("a tag").to_owned();
     ok(&server.operator().await, &format!("DELETE /registry/v2/tags/{old}"), Value::Null).await;
     [org, team, web, api]
