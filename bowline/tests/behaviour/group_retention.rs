@@ -101,11 +101,13 @@ async fn a_preview_of_a_group_is_bounded_and_refused_like_that_of_a_repository(s
     }
     let first = preview(&viewer, &org, "").await;
     assert_eq!((sums(&first).len(), first["nextPageToken"] == json!("")), (1, false), "{first}");
-    let second = preview(&viewer, &org, &format!("pageToken={}", first["nextPageToken"].as_str().unwrap())).await;
+    let second =
+        preview(&viewer, &org, &format!("pageToken={}", first["nextPageToken"].as_str().expect("a token"))).await;
     assert_eq!((sums(&second).len(), &second["nextPageToken"]), (1, &json!("")));
     execute(server, MANY, &[&one, &org, "b"]).await;
     let whole = preview(&viewer, &org, "").await;
-    let large: Vec<&Value> = whole["repositories"].as_array().unwrap().iter().map(|one| &one["tooLarge"]).collect();
+    let large: Vec<&Value> =
+        whole["repositories"].as_array().expect("a list").iter().map(|one| &one["tooLarge"]).collect();
     let expected = if one < two { [json!(true), json!(false)] } else { [json!(false), json!(true)] };
     assert_eq!(large, expected.iter().collect::<Vec<_>>(), "{whole}");
 }

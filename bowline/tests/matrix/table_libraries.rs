@@ -17,7 +17,10 @@ use crate::oracle::{ALREADY_EXISTS, NOT_FOUND, OK};
 use crate::table::{Aim, Judged, Row, anybody, at, default, delete, row};
 
 pub(crate) fn rows() -> Vec<Row> {
-    [catalogue(), operators(), entitled(), policies_and_bindings(), remembered()].into_iter().flatten().collect()
+    [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn catalogue() -> Vec<Row> {
@@ -128,6 +131,15 @@ fn policies_and_bindings() -> Vec<Row> {
         of_organization(delete::<bindings::DeleteBinding>(Kind::LibraryPolicyBinding, |id| {
             l1::DeleteLibraryPolicyBindingRequest { id }
         })),
+        row::<block_events::ListBlockEvents>(Judged::List { refuses: false }, |aim| {
+            l1::LibraryPolicyBlockEventFilter { parent_id: aim.group(), ..default() }
+        }),
+    ]
+}
+
+/// Decisions of policies, and what is expected of them.
+fn decided() -> Vec<Row> {
+    vec![
         of_organization(at::<policy_tests::ListPolicyTests>(|aim| ours::ListPolicyTestsRequest {
             policy: aim.uid(Kind::LibraryPolicy),
         })),
@@ -157,9 +169,6 @@ fn policies_and_bindings() -> Vec<Row> {
         in_organization::<decisions::GetBlockStatistics>(|aim| ours::GetBlockStatisticsRequest {
             parent: aim.group(),
             ..default()
-        }),
-        row::<block_events::ListBlockEvents>(Judged::List { refuses: false }, |aim| {
-            l1::LibraryPolicyBlockEventFilter { parent_id: aim.group(), ..default() }
         }),
     ]
 }
