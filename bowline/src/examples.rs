@@ -136,6 +136,6 @@ fn add_below(command: Command, path: &str) -> Command {
 fn with_example(command: Command, lines: &str) -> Command {
     let further = command.get_after_help().map(|text| format!("\n\n{text}")).unwrap_or_default();
     let title = if lines.contains('\n') { "Examples" } else { "Example" };
-    let lines: String = lines.lines().map(|line| format!("\n  bowline {line}")).collect();
-    command.after_help(format!("{title}:{lines}{further}"))
+    let lines: Vec<String> = lines.lines().map(|line| format!("  bowline {line}")).collect();
+    command.after_help(format!("{title}:\n{}{further}", lines.join("\n")))
 }

@@ -137,8 +137,8 @@ async fn jobs_of_github_get_tokens_without_a_secret() {
     let config: Value = serde_json::from_str(&job.read(".docker/config.json")).expect("JSON");
     assert_eq!(config["credHelpers"][&job.registry], "bowline");
     // What GitHub sets in later steps.
-    let exports: String =
-        variables.lines().filter(|line| line.starts_with("BOWLINE_")).map(|line| format!("export {line}\n")).collect();
+    let lines = variables.lines().filter(|line| line.starts_with("BOWLINE_"));
+    let exports = lines.map(|line| format!("export {line}")).collect::<Vec<_>>().join("\n");
     std::fs::write(job.at("exports"), exports).expect("a file is written");
     let given = job.credentials("temp/bowline/bin", "exports").await;
     assert_eq!(
@@ -162,8 +162,8 @@ async fn jobs_of_gitlab_run_the_same_script() {
         std::fs::read_to_string(script().with_file_name("gitlab/templates/bowline.yml")).expect("it is read");
     let (_, block) = template.split_once("  before_script:\n    - |\n").expect("the script");
     let (block, after) = block.split_once("  after_script:\n").expect("its end");
-    let unindented: String =
-        block.lines().map(|line| format!("{}\n", line.strip_prefix("      ").unwrap_or(line))).collect();
+    let lines: Vec<&str> = block.lines().map(|line| line.strip_prefix("      ").unwrap_or(line)).collect();
+    let unindented = lines.join("\n") + "\n";
     let source = std::fs::read_to_string(script()).expect("it is read");
     assert!(unindented.contains(&source), "ci/gitlab/templates/bowline.yml differs from ci/setup.sh");
     let mut shell = job.shell().await;

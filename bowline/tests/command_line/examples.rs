@@ -253,6 +253,7 @@ fn words(line: &str, names: &BTreeMap<&str, String>) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn every_example_of_a_handwritten_command_works() {
     let server = TestServer::start(Engine::Sqlite).await;
     let organization = server.organization("acme").await;
