@@ -119,6 +119,11 @@ impl Server {
         self.memory("VmRSS:")
     }
 
+    /// Memory of its own in bytes, without mapped files: the database is one.
+    pub(crate) fn anonymous(&self) -> Outcome<u64> {
+        self.memory("RssAnon:")
+    }
+
     /// Peak resident memory in bytes.
     pub(crate) fn peak(&self) -> Outcome<u64> {
         self.memory("VmHWM:")

@@ -88,7 +88,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "operator token",
         "operator token --data-dir /var/lib/bowline --base-url https://api.example.com --reason 'Ticket 7'",
     ),
-    ("operator login-url", "operator login-url --data-dir /var/lib/bowline --base-url https://api.example.com"),
+    (
+        "operator login-url",
+        "operator login-url --data-dir /var/lib/bowline --base-url https://api.example.com --reason 'Ticket 7'",
+    ),
     ("operator providers list", "operator providers list --data-dir /var/lib/bowline"),
     (
         "operator providers add",

@@ -15,6 +15,9 @@ use crate::support::{Terminal, ended, text};
 /// Examples that no test runs, and why.
 const NOT_RUN: &[(&str, &str)] = &[
     ("serve", "serves until it is stopped"),
+    ("export", "run by the tests of organizations as files"),
+    ("diff", "run by the tests of organizations as files"),
+    ("apply", "run by the tests of organizations as files"),
     ("mcp", "a client's configuration; tested with a client"),
     ("credential-provider", "the kubelet's configuration; tested with requests"),
     ("registry charts find", "needs a catalogue of the operator"),

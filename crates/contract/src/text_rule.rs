@@ -40,7 +40,7 @@ impl Pattern {
 }
 
 impl TextRule {
-    /// Compiles the pattern.
+    /// Compiles the pattern, which every request would otherwise wait for.
     pub(crate) fn compile(&self) {
         self.pattern.iter().for_each(|pattern| {
             pattern.regex();

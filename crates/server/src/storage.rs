@@ -224,7 +224,11 @@ fn link_key(
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
         // Also where another start linked it: this one relies on the key as well.
-        _ => sync_directory(path.parent().unwrap_or(path)).map_err(failed),
+        _ => {
+            // The parent of a name alone is empty: the current directory.
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync_directory(parent.unwrap_or(Path::new("."))).map_err(failed)
+        }
     }
 }
 
