@@ -31,7 +31,7 @@ export async function another(work) {
     }
     await new Promise((done) => setTimeout(done, 100));
   }
-  const token = execFileSync(BOWLINE, ['operator', 'token', '--data-dir', data], { encoding: 'utf8' }).trim();
+  const token = execFileSync(BOWLINE, ['operator', 'token', '--reason', 'conformance', '--data-dir', data], { encoding: 'utf8' }).trim();
   return { base: `http://127.0.0.1:${port}`, token, stop };
 }
 

@@ -38,6 +38,18 @@ async fn publish(actor: &Actor, group: &str, public: bool) {
     ok(actor, &what, json!({ "public": public })).await;
 }
 
+/// Publishes another organization's document, and withdraws it: when it is seen, so would be those of other groups.
+async fn only_a_public_group_is_seen(server: &TestServer, operator: &Actor) {
+    let other = server.organization("other").await;
+    let zlib = advisory(operator, &other, "zlib", &["CVE-2026-8"]).await;
+    event(operator, &zlib, json!({ "fixNotPlanned": {}, "status": "APPROVED" })).await;
+    publish(operator, &other, true).await;
+    let seen = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;
+    assert_eq!(each(&seen, "id"), ["zlib"], "nothing is public until its group is");
+    publish(operator, &other, false).await;
+    within_a_second(server, "", |seen| *seen == json!([])).await;
+}
+
 async fn documents_tell_what_is_approved_in_public_groups_within_a_second(server: &TestServer) {
     let org = server.organization("acme").await;
     let below = server.group(&org, "below").await;
@@ -57,15 +69,7 @@ async fn documents_tell_what_is_approved_in_public_groups_within_a_second(server
     event(&operator, &uid, approved(json!({ "patched": { "patchedVersions": ["secret"] } }))).await;
     event(&operator, &uid, json!({ "fixNotPlanned": { "note": "secret" } })).await;
     event(&operator, &hidden, approved(json!({ "fixNotPlanned": {} }))).await;
-    // Another organization's document: when it is seen, so would be the others.
-    let other = server.organization("other").await;
-    let zlib = advisory(&operator, &other, "zlib", &["CVE-2026-8"]).await;
-    event(&operator, &zlib, approved(json!({ "fixNotPlanned": {} }))).await;
-    publish(&operator, &other, true).await;
-    let seen = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;
-    assert_eq!(each(&seen, "id"), ["zlib"], "nothing is public until its group is");
-    publish(&operator, &other, false).await;
-    within_a_second(server, "", |seen| *seen == json!([])).await;
+    only_a_public_group_is_seen(server, &operator).await;
 
     publish(&operator, &org, true).await;
     let documents = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;

@@ -207,8 +207,8 @@ async fn every_list_of_the_second_version_has_its_paging_members_in_both_spellin
         let template = binding.template.to_string();
         let (path, parameters) = match template.as_str() {
             "/libraries/v2/artifacts" => (template.clone(), "ecosystems=ECOSYSTEM_PYTHON"),
-            "/libraries/v2/artifacts/{artifact_id=*}/versions" => continue,
-            "/images/v1/repos/{repo_uid=**}/images/{digest}/packages" => continue,
+            "/libraries/v2/artifacts/{artifact_id=*}/versions"
+            | "/images/v1/repos/{repo_uid=**}/images/{digest}/packages" => continue,
             _ => (template.replace("{group=**}", &org), ""),
         };
         assert!(!path.contains('{'), "{path}: give this test a value for the variable");

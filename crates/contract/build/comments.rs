@@ -17,7 +17,8 @@ pub(crate) fn lines(set: &FileDescriptorSet) -> String {
     for file in &set.file {
         File::new(file).collect(&mut docs);
     }
-    docs.into_iter().map(|(name, text)| format!("{name}\t{text}\n")).collect()
+    let lines: Vec<String> = docs.into_iter().map(|(name, text)| format!("{name}\t{text}\n")).collect();
+    lines.concat()
 }
 
 struct File<'f> {

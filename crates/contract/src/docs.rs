@@ -2,7 +2,7 @@
 static LINES: &str = include_str!(concat!(env!("OUT_DIR"), "/docs.txt"));
 
 /// Comments of the contract's messages, fields and methods, by full name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Docs;
 
 impl Docs {

@@ -64,7 +64,8 @@ fn file(bytes: &[u8]) -> File<'_> {
             PACKAGE => file.package = text(bytes),
             IMPORT => file.imports.push(text(bytes)),
             SERVICE => {
-                file.services.extend(fields(bytes).filter(|(number, _)| *number == NAME).map(|(_, name)| text(name)))
+                let names = fields(bytes).filter(|(number, _)| *number == NAME);
+                file.services.extend(names.map(|(_, name)| text(name)));
             }
             _ => {}
         }

@@ -31,6 +31,13 @@ use crate::state::{RunningServer, StartFacts};
 use crate::storage::Storage;
 use crate::{disk, facts, keys, limits, providers, serving};
 
+/// The contract with its patterns compiled, so that no request waits for one.
+fn compiled_contract() -> Arc<Contract> {
+    let contract = Contract::load();
+    contract.field_rules().compile();
+    contract
+}
+
 /// Makes the parts, each of those before it.
 ///
 /// # Errors
@@ -42,8 +49,7 @@ pub(crate) async fn assemble(
     clock: Arc<dyn Clock>,
     address: SocketAddr,
 ) -> Result<Parts, StartError> {
-    let contract = Contract::load();
-    contract.field_rules().compile();
+    let contract = compiled_contract();
     let tables = Arc::new(Tables::new(contract.pool()).with_text_forms(contract.text_forms()));
     let db = storage.db.clone();
     // A start writes little, and succeeds on a full disk.

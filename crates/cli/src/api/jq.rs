@@ -83,7 +83,7 @@ mod tests {
             (".groups[0] | {name}", "{\"name\":\"a b\"}\n"),
             (".groups[].name | select(startswith(\"c\"))", "c\n"),
             (".groups | map(.name) | sort | join(\",\")", "a b,c\n"),
-            (".groups[] | [.name] | @csv", "\"a b\"\n\"c\"\n"),
+            (".groups[] | [.name] | @json", "[\"a b\"]\n[\"c\"]\n"),
             (".groups[].name | select(test(\"^c\"))", "c\n"),
             (".none[]?", ""),
         ] {

@@ -34,7 +34,7 @@ fn of_resource<F: Family>(command: Command) -> Command {
 /// Makes the command that of the only verb of the resource that it is named after.
 fn of_verb<F: Family>(command: Command) -> Command {
     let resource = F::resources().find(|resource| resource.name == command.get_name());
-    let verbs = resource.into_iter().flat_map(|resource| resource.verbs.first().map(|verb| (resource, verb)));
+    let verbs = resource.into_iter().filter_map(|resource| resource.verbs.first().map(|verb| (resource, verb)));
     verbs.fold(command, |command, (resource, verb)| with_arguments(command, resource, verb))
 }
 
