@@ -101,7 +101,7 @@ async fn ambiguous_names_are_refused_with_both(server: &TestServer) {
     desk.apply(&file, &["--take-over"]).await;
     let bindings = desk.call("v2.RoleBindingsService.ListRoleBindings", &[&format!("identity={second}")]).await;
     assert_eq!(bindings["roleBindings"].as_array().map(Vec::len), Some(1));
-    // A UIDP of another server is none here.
+    // A UIDP of another server is unknown here.
     desk.write("all.yaml", &format!("{document}uid: {org}/0000000000000000\n"));
     let refused = desk.run("apply", &file, &[]).await;
     assert!(text(&refused.stderr).contains("uid: no Identity has it"), "{}", text(&refused.stderr));

@@ -45,7 +45,7 @@ pub(crate) fn mismatch(schema: &Value, root: &Value, document: &Value, path: &st
     if let Some(values) = schema["enum"].as_array()
         && !values.contains(document)
     {
-        return Some(format!("{path}: {document} is none of {values:?}"));
+        return Some(format!("{path}: {document} is not one of {values:?}"));
     }
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if document.get(name).is_none() {

@@ -166,7 +166,7 @@ const SECTION: usize = 40;
 #[test]
 fn sections_of_documents_are_short() {
     let mut wrong = Vec::new();
-    for path in files().iter().filter(|path| is_document(path)) {
+    for path in files().iter().filter(|path| is_document(path) && *path != GENERATED) {
         let (mut lines, mut heading, mut is_example) = (0, String::new(), false);
         for line in read(path).lines().chain(["# end"]) {
             is_example ^= line.starts_with("```");
@@ -182,11 +182,13 @@ fn sections_of_documents_are_short() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A document that people write; the page of options is what the binary prints.
 fn is_document(path: &str) -> bool {
     let is_markdown = std::path::Path::new(path).extension().is_some_and(|extension| extension == "md");
-    is_markdown && !path.contains("testdata") && path != "docs/COMMAND-OPTIONS.md"
+    is_markdown && !path.contains("testdata")
 }
+
+/// The page of options that the binary prints: a table of a command is as long as its options.
+const GENERATED: &str = "docs/COMMAND-OPTIONS.md";
 
 /// Doc comments of options and commands are help, which is as short as it can be.
 #[test]

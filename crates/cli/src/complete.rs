@@ -114,7 +114,7 @@ async fn search(subject: Subject, text: &str) -> Result<Vec<(String, String)>, C
 
 /// UIDPs and names of the first page of a list.
 async fn list(api: &Api, method: &str, mut request: Map<String, Value>) -> Result<Vec<(String, String)>, ClientError> {
-    let contract = Contract::load();
+    let contract = Contract::of(method);
     let method = dynamic::method(&contract, method)?;
     if dynamic::page_token_field(method) {
         request.insert("page_size".into(), MOST.into());

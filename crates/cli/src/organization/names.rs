@@ -52,7 +52,7 @@ impl Names {
         self.by_path.get(&(kind, path.to_owned())).into_iter().flatten().cloned().collect()
     }
 
-    /// The path of a UIDP, or the UIDP where there is none.
+    /// The path of a UIDP; the UIDP itself if it has no path.
     pub(super) fn path<'a>(&'a self, uid: &'a str) -> &'a str {
         self.by_uid.get(uid).map_or(uid, String::as_str)
     }

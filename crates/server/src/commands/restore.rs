@@ -35,7 +35,7 @@ pub struct RestoreCommand {
     /// Restore the rest when blobs are missing or damaged; they are named
     #[arg(long)]
     skip_bad_blobs: bool,
-    /// Database whose audit log goes on after the backup: a data directory, or postgres://user@host/database
+    /// Database whose audit log continues after the backup: a data directory, or postgres://user@host/database
     #[arg(long, value_name = "DIR|URL")]
     audit_from: Option<String>,
     /// Restore also the grants that were removed after the backup

@@ -32,7 +32,7 @@ pub trait UpstreamRequests: Send + Sync {
     fn head<'a>(&'a self, upstream: &'a UpstreamConfig, tag: &'a str) -> BoxFuture<'a, UpstreamAnswer>;
 }
 
-/// The response of an upstream, or why there is none.
+/// The response of an upstream, or the reason why no response came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamAnswer {
     /// Whether a request was sent, rather than an earlier failure repeated.
