@@ -2,7 +2,8 @@
 //! by name; then those that have it elsewhere, in the order in which they came.
 //!
 //! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
-//! their own, so that the cost of a search depends only on the caller's organizations.
+//! their own, so that the cost of a search depends only on the caller's organizations, and on a bounded count of the names
+//! with each trigram of the text.
 
 use std::collections::BTreeSet;
 

@@ -5,6 +5,7 @@ use bowline_pipeline::Settings;
 use clap::Args as _;
 use serde_json::Value;
 
+use crate::error::StartError;
 use crate::option_origins::OptionOrigin;
 use crate::options::Options;
 
@@ -15,8 +16,11 @@ const SET: &str = "set";
 const OF_THE_FILE: [(&str, &str); 2] = [("operator-providers", "none"), ("terms", "none")];
 
 /// All options by name, with what holds in this server.
-pub(crate) fn of(options: &Options, settings: &Settings) -> Vec<v1::ConfiguredOption> {
-    let values = serde_json::to_value(options).unwrap_or_default();
+///
+/// # Errors
+/// A defect: the options cannot be written as JSON.
+pub(crate) fn of(options: &Options, settings: &Settings) -> Result<Vec<v1::ConfiguredOption>, StartError> {
+    let values = serde_json::to_value(options).map_err(|error| StartError::Defect(error.to_string()))?;
     let command = Options::augment_args(clap::Command::new("serve"));
     let arguments = command.get_arguments().filter_map(|argument| {
         let name = argument.get_long()?;
@@ -52,7 +56,7 @@ pub(crate) fn of(options: &Options, settings: &Settings) -> Vec<v1::ConfiguredOp
         }
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
-    all
+    Ok(all)
 }
 
 fn option(
@@ -115,7 +119,7 @@ mod tests {
         options.origins = OptionOrigins::of(&matches);
         let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8080));
         let settings = crate::settings::of(&options, "http", address).unwrap();
-        of(&options, &settings)
+        of(&options, &settings).unwrap()
     }
 
     fn find<'a>(all: &'a [v1::ConfiguredOption], name: &str) -> &'a v1::ConfiguredOption {

@@ -54,7 +54,7 @@ impl StartFacts {
         clock: &Arc<dyn Clock>,
     ) -> std::result::Result<StartFacts, StartError> {
         Ok(StartFacts {
-            options: configuration::of(options, settings),
+            options: configuration::of(options, settings)?,
             providers: providers::configured(&options.operator_providers)?,
             wrapping: keys::shared(&storage.wrapping_key)?,
             authenticator: authenticator.clone(),

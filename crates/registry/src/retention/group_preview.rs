@@ -38,7 +38,7 @@ pub(super) async fn preview(
     for (uid, name) in repos.shown {
         let repo = paths::stored(&uid)?;
         let size = stored_size(tx, &repo).await?;
-        // The first one is read whatever it costs, so that pages go on; a repository that is too large costs nothing.
+        // The first one is read whatever it costs, so that each page has one; a repository that is too large costs nothing.
         let cost = if size > MOST_PREVIEWED { 0 } else { size };
         if cost > left && !repositories.is_empty() {
             break;
