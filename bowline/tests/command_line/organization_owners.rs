@@ -8,7 +8,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::organization_support::{Desk, calls, labels};
-use crate::support::{ended, text};
+use crate::registry::push;
+use crate::support::{Terminal, ended, text};
 
 const ROLE: &str = "kind: Role\npath: acme/auditor\nspec: {description: files, capabilities: [groups.list]}\n";
 
@@ -182,6 +183,55 @@ async fn a_failure_names_what_was_not_done(server: &TestServer) {
     ended(&desk.run("apply", &file, &[]).await, 4);
 }
 
+async fn what_was_refused_is_not_claimed(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    server.organization("acme").await;
+    let policy = "---\nkind: LibraryPolicy\npath: acme/strict\nspec: {blockList: [{purl: nonsense}]}\n";
+    let file = desk.write("all.yaml", &format!("{ROLE}{policy}"));
+    ended(&desk.run("apply", &file, &[]).await, 8);
+    // Someone makes it by hand: it is theirs, with a document and without.
+    let create = ["libraries", "policies", "create", "acme", "--name", "strict", "--cooldown-days", "14"];
+    ended(&desk.terminal.run(&create).await, 0);
+    desk.write("all.yaml", &format!("{ROLE}{}", policy.replace("nonsense", "pkg:npm/x")));
+    let plan = desk.diff(&file, &[], 7).await;
+    assert_eq!(plan["changes"][0]["notAllowed"], "not owned by these files", "{plan}");
+    desk.write("all.yaml", ROLE);
+    let plan = desk.diff(&file, &["--prune"], 0).await;
+    assert_eq!(plan["notPruned"], json!([]), "{plan}");
+}
+
+async fn images_are_deleted_only_on_request(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    let org = server.organization("acme").await;
+    let file = desk.write("all.yaml", &format!("{ROLE}---\nkind: Repository\npath: acme/app\n"));
+    desk.apply(&file, &[]).await;
+    let owner = Terminal::new(server);
+    owner.keep(&server.actor("owner", &org).await);
+    push(server, &owner, &format!("{org}/app"), "v1", "an index").await;
+    // Renamed in the file, it is another repository.
+    desk.write("all.yaml", &format!("{ROLE}---\nkind: Repository\npath: acme/api\n"));
+    let plan = desk.diff(&file, &["--prune"], 7).await;
+    let deletion = plan["changes"].as_array().and_then(|changes| changes.last()).expect("a change");
+    assert_eq!(deletion["notAllowed"], "has images (1 tag); --delete-images deletes them too", "{plan}");
+    ended(&desk.run("apply", &file, &["--prune"]).await, 1);
+    assert!(!desk.export("acme").await.contains("acme/api"), "nothing was changed");
+    desk.apply(&file, &["--prune", "--delete-images"]).await;
+    desk.diff(&file, &["--prune"], 0).await;
+}
+
+async fn a_run_without_changes_mends_the_inventory_once(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    server.organization("acme").await;
+    let both = desk.write("all.yaml", &format!("{ROLE}---\nkind: Group\npath: acme/gone\n"));
+    desk.apply(&both, &[]).await;
+    ended(&desk.terminal.run(&["iam", "groups", "delete", "acme/gone", "--yes"]).await, 0);
+    let file = desk.write("all.yaml", ROLE);
+    let writes =
+        |output: &std::process::Output| calls(output).iter().filter(|method| !method.starts_with("List")).count();
+    assert_eq!(writes(&desk.apply(&file, &[]).await), 1);
+    assert_eq!(writes(&desk.apply(&file, &[]).await), 0);
+}
+
 each_engine!(
     multi_thread: what_others_own_stays_untouched,
     an_owner_of_the_organization_applies,
@@ -190,4 +240,7 @@ each_engine!(
     a_thousand_objects_take_a_thousand_calls,
     an_interrupted_run_continues,
     a_failure_names_what_was_not_done,
+    what_was_refused_is_not_claimed,
+    images_are_deleted_only_on_request,
+    a_run_without_changes_mends_the_inventory_once,
 );

@@ -26,7 +26,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("kind: Group\npath: acme\nspec: [a]\n", &["all.yaml:3: spec: must have members"]),
     ("kind: Group\npath: acme\nspec: {verified: maybe}\n", &["spec.verified: \"maybe\" is neither true nor false"]),
-    ("kind: GroupPolicy\npath: acme\nspec: {byteQuota: lots}\n", &["spec.byteQuota: \"lots\" is no number"]),
+    ("kind: GroupPolicy\npath: acme\nspec: {byteQuota: lots}\n", &["spec.byteQuota: \"lots\" is not a number"]),
     (
         "kind: IdentityProvider\npath: acme/sso\nspec:\n  oidc:\n    clientSecret: plain\n",
         &["all.yaml:5: spec.oidc.clientSecret: is a secret: write it to a file"],
@@ -34,6 +34,15 @@ const WRONG: &[(&str, &[&str])] = &[
     (
         "kind: IdentityProvider\npath: acme/sso\nspec:\n  oidc:\n    clientSecret: {fromFile: absent.txt}\n",
         &["all.yaml:5: spec.oidc.clientSecret: ", "absent.txt"],
+    ),
+    // A proposal of files must not publish others of the machine that compares it.
+    (
+        "kind: Group\npath: acme\nspec: {description: {fromFile: /proc/self/environ}}\n",
+        &["all.yaml:3: spec.description: /proc/self/environ: not below the directory of the documents"],
+    ),
+    (
+        "kind: Group\npath: acme\nspec: {description: {fromFile: ../../../../etc/passwd}}\n",
+        &["all.yaml:3: spec.description: ", "etc/passwd"],
     ),
     ("kind: Group\n  path: acme\n", &["all.yaml:2: not readable as YAML: "]),
     (
@@ -49,7 +58,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("kind: Group\npath: nowhere/team\n", &["all.yaml:1: path: there is no Group \"nowhere\""]),
     ("kind: Group\npath: acme\n---\nkind: RoleBinding\npath: acme\n", &["all.yaml:4: spec: identityUid is required"]),
-    ("kind: Group\npath: acme\nuid: 0123\n", &["all.yaml:3: uid: \"0123\" is no UIDP"]),
+    ("kind: Group\npath: acme\nuid: 0123\n", &["all.yaml:3: uid: \"0123\" is not a UIDP"]),
     (
         "kind: Group\npath: acme\n---\nkind: Repository\npath: acme/x\nspec: {bundles: [bse]}\n",
         &["all.yaml:6: spec.bundles[0]: "],
@@ -70,6 +79,15 @@ async fn a_broken_file_changes_nothing(server: &TestServer) {
         assert!(calls(&refused).iter().all(|method| method.starts_with("List")), "{said}");
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+    // Unless its directory is named.
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    std::fs::write(elsewhere.path().join("text"), "from elsewhere").expect("a file is written");
+    let document =
+        format!("kind: Group\npath: acme\nspec: {{description: {{fromFile: {}/text}}}}\n", elsewhere.path().display());
+    let file = desk.write("all.yaml", &document);
+    ended(&desk.run("diff", &file, &[]).await, 1);
+    let allowed = desk.run("diff", &file, &["--from-directory", &elsewhere.path().display().to_string()]).await;
+    assert!(text(&allowed.stdout).contains("from elsewhere"), "{}", text(&allowed.stderr));
     // All faults are named at once, and JSON is read too.
     let file = desk.write("all.json", "{\"kind\": \"Group\",\n \"path\": \"acme\", \"spec\": {\"a\": 1,\n \"b\": 2}}");
     let said = text(&desk.run("diff", &file, &[]).await.stderr);

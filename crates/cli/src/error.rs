@@ -42,7 +42,7 @@ pub enum CliError {
     #[error("nothing was changed, because the files do not own or cannot change: {0}")]
     NotOwned(String),
     /// Some changes were made before one failed.
-    #[error("{done} of {planned} changes were made; then {cause}\nnot made: {left}")]
+    #[error("{done} of {planned} changes were made; then {cause}{left}")]
     Partial { done: usize, planned: usize, cause: String, left: String },
     /// A defect of the program.
     #[error("defect: {0}")]
@@ -67,9 +67,9 @@ impl CliError {
             }
             CliError::Document(_) => Some("mend the document, and run the command again".into()),
             CliError::Defect(_) => Some("report it with the command and the output of `bowline version`".into()),
-            CliError::NotOwned(_) => {
-                Some("the plan shows why; --take-over makes the files the owner of what has another or none".into())
-            }
+            CliError::NotOwned(_) => Some(
+                "the plan says why for each; --take-over makes the files the owner of what has another or none".into(),
+            ),
             CliError::Partial { .. } => Some("mend the cause and run the command again: it continues".into()),
             CliError::Refused(_) | CliError::Unknown(_) | CliError::Differs => None,
         }

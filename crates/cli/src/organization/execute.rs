@@ -27,6 +27,7 @@ pub(super) async fn execute(api: &Api, contract: &Contract, plan: &Plan) -> Resu
     let mut execution = Execution { api, contract, plan, created: BTreeMap::new(), written: BTreeMap::new() };
     let changes: Vec<&Change> = plan.changes.iter().filter(|change| change.action != Action::Unknown).collect();
     let mut done = Vec::new();
+    let mut is_refused = true;
     let mut failure = execution.record_plan().await.err().map(|error| ("the record of owners".to_owned(), error));
     for change in &changes {
         if failure.is_some() {
@@ -37,24 +38,36 @@ pub(super) async fn execute(api: &Api, contract: &Contract, plan: &Plan) -> Resu
                 note(&format!("{} {}\n", past(change.action), change.label));
                 done.push(*change);
             }
-            Err(error) => failure = Some((change.label.clone(), error)),
+            Err(error) => {
+                is_refused = matches!(error, ClientError::Refused { .. });
+                failure = Some((change.label.clone(), error));
+            }
         }
     }
-    let recorded = if done.is_empty() { Ok(()) } else { execution.record_result(&done).await };
+    // A claim stays only for a change of which it is unknown whether it was made.
+    let unknown = changes.get(done.len()).filter(|_| !is_refused).copied();
+    let is_recorded = !execution.written.is_empty() || failure.is_none();
+    let recorded = if is_recorded { execution.record_result(&done, unknown).await } else { Ok(()) };
     let failure = failure.or_else(|| recorded.err().map(|error| ("the record of owners".to_owned(), error)));
     let Some((label, cause)) = failure else { return Ok(()) };
-    if done.is_empty() {
+    if done.is_empty() && !changes.is_empty() {
         note(&format!("nothing was changed: {label} failed\n"));
         return Err(cause.into());
     }
     let left: Vec<&str> = changes[done.len()..].iter().map(|change| change.label.as_str()).collect();
-    let more = if left.len() > SHOWN { format!(", and {} more", left.len() - SHOWN) } else { String::new() };
     Err(CliError::Partial {
         done: done.len(),
         planned: changes.len(),
-        left: format!("{}{more}", left.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ")),
+        left: remainder(&left),
         cause: format!("{label}: {cause}"),
     })
+}
+
+/// What was not made, as the end of an error; empty if nothing is left.
+fn remainder(left: &[&str]) -> String {
+    let more = if left.len() > SHOWN { format!(", and {} more", left.len() - SHOWN) } else { String::new() };
+    let shown: Vec<&str> = left.iter().take(SHOWN).copied().collect();
+    if left.is_empty() { String::new() } else { format!("\nnot made: {}{more}", shown.join(", ")) }
 }
 
 fn past(action: Action) -> &'static str {
@@ -103,14 +116,20 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Records the UIDPs of what was created, and forgets what was deleted.
-    async fn record_result(&mut self, done: &[&Change]) -> Result<(), ClientError> {
+    /// Records the UIDPs of what was created, and forgets what was deleted and what was not created. `unknown` is the change
+    /// of which it is not known whether it was made.
+    async fn record_result(&mut self, done: &[&Change], unknown: Option<&Change>) -> Result<(), ClientError> {
         let plan = self.plan;
+        let is_made = |change: &Change| done.iter().copied().chain(unknown).any(|made| std::ptr::eq(made, change));
         for (inventory, (before, after)) in &plan.inventories {
             if is_stand_in(&inventory.0) && !self.created.contains_key(&inventory.0) {
                 continue;
             }
             let mut entries = after.clone();
+            let planned = plan.changes.iter().filter(|change| change.action == Action::Create);
+            for change in planned.filter(|change| change.root == inventory.0 && !is_made(change)) {
+                entries.remove(&key(change.kind.name, &change.label));
+            }
             for change in done.iter().filter(|change| change.root == inventory.0) {
                 let entry = key(change.kind.name, &change.label);
                 match change.action {

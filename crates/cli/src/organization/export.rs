@@ -1,6 +1,6 @@
 //! An organization as documents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bowline_client::ClientError;
@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::{self, KINDS, Kind, README};
 use super::names::Names;
+use super::ownership::hash;
 use super::schema::{self, Members};
 use super::server::{Server, Stored};
 use crate::error::CliError;
@@ -112,8 +113,7 @@ fn secrets(object: &Stored, message: &MessageDescriptor, label: &str, spec: &mut
     for path in secret_paths(message, spec, "") {
         match object.secrets.get(&path) {
             Some(true) => {
-                let file = format!("secrets/{}", label.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "."));
-                let file = format!("{file}.{path}");
+                let file = secret_file(label, &path);
                 note(&format!("{label}: write {path} to {file}; the server does not return it\n"));
                 schema::put(spec, &path, json!({ "fromFile": file }));
             }
@@ -121,6 +121,15 @@ fn secrets(object: &Stored, message: &MessageDescriptor, label: &str, spec: &mut
             None => note(&format!("{label}: {path} is never returned; if there is one, add it with fromFile\n")),
         }
     }
+}
+
+/// File of a secret: the label with dots in it, and a hash where two labels could have the same.
+fn secret_file(label: &str, path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let object = label.split_once(' ').map_or(label, |(_, object)| object);
+    let suffix =
+        if object.chars().all(|c| is_plain(c) || c == '/') { String::new() } else { format!("-{}", hash(label)) };
+    format!("secrets/{}{suffix}.{path}", label.replace(|c: char| !is_plain(c), "."))
 }
 
 /// Paths of secrets in the messages that a spec has.
@@ -165,20 +174,25 @@ fn write(directory: &Path, may_overwrite: bool, files: &BTreeMap<PathBuf, String
         let path = path.to_owned();
         move |source| CliError::File { path, source }
     };
-    let former: Vec<PathBuf> =
-        KINDS.iter().map(|kind| directory.join(file_of(kind))).filter(|path| path.exists()).collect();
+    let of_kinds = KINDS.iter().map(file_of).collect::<BTreeSet<PathBuf>>();
+    let former: BTreeSet<PathBuf> =
+        of_kinds.iter().chain(files.keys()).map(|file| directory.join(file)).filter(|path| path.exists()).collect();
     if let Some(path) = former.first().filter(|_| !may_overwrite) {
         let why = format!("{} is there already; name another directory, or pass --overwrite", path.display());
         return Err(CliError::Option(why));
-    }
-    for path in former {
-        std::fs::remove_file(&path).map_err(failed(&path))?;
     }
     for (file, text) in files {
         let path = directory.join(file);
         let parent = path.parent().unwrap_or(directory);
         std::fs::create_dir_all(parent).map_err(failed(parent))?;
-        std::fs::write(&path, text).map_err(failed(&path))?;
+        // A full disk leaves the former file.
+        let draft = path.with_extension("draft");
+        std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &path)).map_err(failed(&path))?;
+    }
+    for path in of_kinds.iter().filter(|file| !files.contains_key(*file)).map(|file| directory.join(file)) {
+        if former.contains(&path) {
+            std::fs::remove_file(&path).map_err(failed(&path))?;
+        }
     }
     let documents = KINDS.iter().filter(|kind| files.contains_key(&file_of(kind))).count();
     note(&format!("wrote {documents} files of documents to {}\n", directory.display()));

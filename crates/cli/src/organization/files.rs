@@ -101,16 +101,43 @@ impl Problems<'_> {
     }
 }
 
-/// Reads the documents of files and directories; `-` is standard input.
+/// Where `fromFile` of a document reads: paths begin at its directory, and end below one of those that are allowed.
+pub(super) struct ValueFiles<'f> {
+    directory: &'f Path,
+    allowed: &'f [PathBuf],
+}
+
+impl ValueFiles<'_> {
+    /// The file of this path, without symbolic links. Documents may be a proposal of someone who must not read other files.
+    ///
+    /// # Errors
+    /// There is no such file, or it lies elsewhere; in words.
+    pub(super) fn path(&self, file: &str) -> Result<PathBuf, String> {
+        let path = self.directory.join(file).canonicalize().map_err(|error| format!("{file}: {error}"))?;
+        if self.allowed.iter().any(|directory| path.starts_with(directory)) {
+            return Ok(path);
+        }
+        Err(format!("{file}: not below the directory of the documents; allow its directory with --from-directory"))
+    }
+}
+
+/// Reads the documents of files and directories; `-` is standard input. `further` are directories in which values may be
+/// besides the documents'.
 ///
 /// # Errors
 /// A file cannot be read, or is wrong: all faults are named.
-pub(super) fn read(contract: &Contract, paths: &[PathBuf]) -> Result<Vec<Document>, CliError> {
+pub(super) fn read(contract: &Contract, paths: &[PathBuf], further: &[PathBuf]) -> Result<Vec<Document>, CliError> {
     let mut faults = Faults::default();
     let mut documents = Vec::new();
+    let canonical = |path: &Path| path.canonicalize().map_err(|source| CliError::File { path: path.into(), source });
     for path in paths {
+        let root = if path.as_os_str() != "-" && path.is_dir() { path } else { parent(path) };
+        let mut allowed = vec![canonical(root)?];
+        for directory in further {
+            allowed.push(canonical(directory)?);
+        }
         for file in files_of(path)? {
-            read_file(contract, &file, &mut documents, &mut faults)?;
+            read_file(contract, &file, &allowed, &mut documents, &mut faults)?;
         }
     }
     faults.require_none()?;
@@ -120,27 +147,33 @@ pub(super) fn read(contract: &Contract, paths: &[PathBuf]) -> Result<Vec<Documen
     Ok(documents)
 }
 
-/// The files with documents at a path, in the order of their names.
+/// The directory of a file; never empty, so that `-` is no file beside it.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The files with documents at a path, in the order of their names. Links to directories are left out: they may be cycles.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     if path.as_os_str() == "-" || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let failed = |source| CliError::File { path: path.to_owned(), source };
-    let mut entries: Vec<PathBuf> = Vec::new();
+    let mut entries: Vec<(PathBuf, bool)> = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
-        entries.push(entry.map_err(failed)?.path());
+        let entry = entry.map_err(failed)?;
+        entries.push((entry.path(), entry.file_type().map_err(failed)?.is_dir()));
     }
     entries.sort();
     let mut files = Vec::new();
-    for entry in entries {
+    for (entry, is_directory) in entries {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_document = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
         if name.starts_with('.') {
             continue;
         }
-        if entry.is_dir() {
+        if is_directory {
             files.extend(files_of(&entry)?);
-        } else if is_document {
+        } else if is_document && !entry.is_dir() {
             files.push(entry);
         }
     }
@@ -150,6 +183,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
 fn read_file(
     contract: &Contract,
     path: &Path,
+    allowed: &[PathBuf],
     documents: &mut Vec<Document>,
     faults: &mut Faults,
 ) -> Result<(), CliError> {
@@ -167,13 +201,12 @@ fn read_file(
             return Ok(());
         }
     };
-    // Never empty, so that `-` is no file beside it.
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let values = ValueFiles { directory: parent(path), allowed };
     for node in nodes {
         // A list of documents is as good as several.
         let members = if let Content::List(items) = node.value { items } else { vec![node] };
         for node in &members {
-            documents.extend(document(contract, &file, node, directory, &mut problems)?);
+            documents.extend(document(contract, &file, node, &values, &mut problems)?);
         }
     }
     Ok(())
@@ -183,7 +216,7 @@ fn document(
     contract: &Contract,
     file: &str,
     node: &Node,
-    directory: &Path,
+    values: &ValueFiles<'_>,
     problems: &mut Problems<'_>,
 ) -> Result<Option<Document>, CliError> {
     let Content::Map(members) = &node.value else {
@@ -201,12 +234,12 @@ fn document(
     }
     let uid = member(node, "uid").and_then(|_| text(node, "uid", problems));
     if let Some((uid, line)) = uid.as_ref().filter(|(uid, _)| !Uidp::is_valid(uid)) {
-        problems.push(*line, "uid", &format!("{uid:?} is no UIDP"));
+        problems.push(*line, "uid", &format!("{uid:?} is not a UIDP"));
         return Ok(None);
     }
     let message = schema::message(contract, kind)?;
     let nothing = Node { line: node.line, value: Content::Null };
-    let spec = spec::read(kind, &message, member(node, "spec").unwrap_or(&nothing), directory, problems);
+    let spec = spec::read(kind, &message, member(node, "spec").unwrap_or(&nothing), values, problems);
     let uid = uid.map(|(uid, _)| uid);
     Ok(Some(Document { file: file.to_owned(), line: node.line, kind, path, uid, spec }))
 }

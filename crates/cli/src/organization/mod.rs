@@ -8,6 +8,7 @@
 mod execute;
 mod export;
 mod files;
+mod images;
 mod kinds;
 mod matching;
 mod names;
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 
 use bowline_client::Api;
 use bowline_contract::Contract;
+use bowline_core::Uidp;
 use bowline_terminal::{Form, Output, Work, confirm};
 use clap::Args;
 
@@ -72,6 +74,12 @@ struct Declared {
     /// Own and change objects that others own, or no one
     #[arg(long)]
     take_over: bool,
+    /// Delete repositories with --prune even if they have images
+    #[arg(long, requires = "prune")]
+    delete_images: bool,
+    /// Directory that `fromFile` may read besides that of the documents; can be repeated
+    #[arg(long, value_name = "DIR")]
+    from_directory: Vec<PathBuf>,
     /// Write secrets again: whether they differ is unknown
     #[arg(long)]
     write_secrets: bool,
@@ -115,8 +123,13 @@ pub fn export(command: ExportCommand) -> Work<CliError> {
             let why = format!("several organizations are called {name}; name one by its UIDP: {}", uids.join(", "));
             return Err(CliError::Option(why));
         }
-        let path = if rest.is_empty() { name.clone() } else { format!("{name}/{rest}") };
-        if Names::new(&contract, &server).uids(GROUP, &path).is_empty() {
+        let names = Names::new(&contract, &server);
+        let path = match rest {
+            "" => name.clone(),
+            _ if Uidp::is_valid(&command.group) => names.path(&command.group).to_owned(),
+            rest => format!("{name}/{rest}"),
+        };
+        if path == command.group && !rest.is_empty() && Uidp::is_valid(&path) || names.uids(GROUP, &path).is_empty() {
             return Err(absent(&command.group));
         }
         let directory = command.directory.as_deref().map(|directory| (directory, command.overwrite));
@@ -154,7 +167,8 @@ pub fn apply(command: ApplyCommand) -> Work<CliError> {
             return Err(CliError::NotOwned(blocked.join(", ")));
         }
         if !plan.has_changes() {
-            return Ok(());
+            // What an earlier run did not record needs no question: no object changes.
+            return if plan.has_stale_inventory() { execute::execute(&api, &contract, &plan).await } else { Ok(()) };
         }
         let organizations: BTreeSet<&str> = documents.iter().map(Document::organization).collect();
         let names = organizations.into_iter().collect::<Vec<_>>().join(", ");
@@ -167,7 +181,7 @@ pub fn apply(command: ApplyCommand) -> Work<CliError> {
 impl Declared {
     fn documents(&self, contract: &Contract) -> Result<Vec<Document>, CliError> {
         ownership::validate_owner(&self.owner)?;
-        files::read(contract, &self.files)
+        files::read(contract, &self.files, &self.from_directory)
     }
 
     /// Makes the plan, and prints it.
@@ -183,7 +197,10 @@ impl Declared {
             take_over: self.take_over,
             write_secrets: self.write_secrets,
         };
-        let plan = plan::plan(contract, &items, &server, &names, &manner)?;
+        let mut plan = plan::plan(contract, &items, &server, &names, &manner)?;
+        if !self.delete_images {
+            images::block_deletions(api, &mut plan).await?;
+        }
         match self.output.form() {
             Form::Table | Form::Wide | Form::Csv => print(&show::lines(contract, &plan, &names)?)?,
             Form::Name => {

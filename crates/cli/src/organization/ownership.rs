@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_lc_rs::digest::{SHA256, digest};
+use bowline_authn::wrap::sha256;
 use bowline_client::{Api, ClientError};
 use bowline_contract::Contract;
 use bowline_core::hex;
@@ -52,11 +52,13 @@ impl Inventories {
         for repository in repositories {
             let (uid, name, readme) = (text(repository, "id"), text(repository, "name"), text(repository, "readme"));
             let is_own = uid.rsplit_once('/').is_some_and(|(parent, _)| parent == root);
-            let Some(owner) = name.strip_prefix(PREFIX).filter(|_| is_own && readme.starts_with(HEAD)) else {
-                continue;
-            };
-            // Large inventories continue in `owned-by-files.2`.
-            let owner = owner.split('.').next().unwrap_or(owner);
+            // Who may rename a repository is not who may write a read-me: the name counts only with the content that names
+            // the same owner.
+            let owner = name
+                .strip_prefix(PREFIX)
+                .and_then(owner_of_part)
+                .filter(|owner| is_own && readme.starts_with(&head(owner)));
+            let Some(owner) = owner else { continue };
             for ((kind, label), uid) in readme.lines().filter_map(entry) {
                 let (has_uid, hash) = if uid.is_empty() { (false, &label) } else { (true, &uid) };
                 inventories.owners.insert((kind, has_uid, hash.clone()), owner.to_owned());
@@ -82,16 +84,28 @@ impl Inventories {
         self.by_owner.get(owner).cloned().unwrap_or_default()
     }
 
-    /// The owner of an object, if one is recorded.
+    /// The owner that has recorded this very object.
+    pub(super) fn owner_of_uid(&self, kind: &'static str, uid: &str) -> Option<&str> {
+        self.owners.get(&(kind, true, hash(uid))).map(String::as_str)
+    }
+
+    /// The owner of an object, if one is recorded: of the object itself, or of its label by a run that was interrupted
+    /// before it recorded what it created.
     pub(super) fn owner(&self, kind: &'static str, label: &str, uid: &str) -> Option<&str> {
-        let of = |has_uid: bool, text: &str| self.owners.get(&(kind, has_uid, hash(text)));
-        of(true, uid).or_else(|| of(false, label)).map(String::as_str)
+        let planned = || self.owners.get(&(kind, false, hash(label))).map(String::as_str);
+        self.owner_of_uid(kind, uid).or_else(planned)
     }
 
     /// Hash of the UIDP that an owner's object of this label had.
     pub(super) fn recorded_uid(&self, owner: &str, kind: &'static str, label: &str) -> Option<String> {
         self.by_owner.get(owner)?.get(&key(kind, label)).filter(|uid| !uid.is_empty()).cloned()
     }
+}
+
+/// The owner of a part of an inventory: `files`, and `files.2` where it continues.
+fn owner_of_part(name: &str) -> Option<&str> {
+    let (owner, part) = name.split_once('.').map_or((name, None), |(owner, part)| (owner, Some(part)));
+    part.is_none_or(|part| part.parse::<u32>().is_ok()).then_some(owner)
 }
 
 fn entry(line: &str) -> Option<((&'static str, String), String)> {
@@ -168,8 +182,7 @@ fn parts(owner: &str, entries: &Entries) -> Vec<String> {
 
 /// A short hash of a text.
 pub(super) fn hash(text: &str) -> String {
-    let bytes = digest(&SHA256, text.as_bytes());
-    hex(bytes.as_ref().get(..8).unwrap_or_default())
+    hex(sha256(text.as_bytes()).get(..8).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -194,8 +207,17 @@ mod tests {
         assert_eq!(read.owner("Group", "Group acme", "bb"), None, "another group took the name");
         assert_eq!(read.owner("Role", "Role acme/x", "aa/cc"), Some("files"));
         assert_eq!(read.repositories().collect::<Vec<_>>(), ["aa/owned-by-files"]);
-        let foreign = Inventories::read("aa", &[repository("owned-by-x", "# Of a person"), repository("y", readme)]);
-        assert!(foreign.of("x").is_empty() && foreign.of("y").is_empty());
+        // Neither another text, nor an inventory under another name.
+        for (name, readme) in [
+            ("owned-by-x", "# Of a person"),
+            ("y", readme),
+            ("owned-by-x", readme),
+            ("owned-by-files.x", readme),
+            ("owned-by-x.files", readme),
+        ] {
+            let foreign = Inventories::read("aa", &[repository(name, readme)]);
+            assert!(foreign.repositories().next().is_none(), "{name}");
+        }
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Plan {
         self.changes.iter().any(|change| change.action != Action::Unknown)
     }
 
+    /// Whether an inventory is not as it should be: a run ended before it recorded what it did, or an object is gone.
+    pub(super) fn has_stale_inventory(&self) -> bool {
+        self.inventories.values().any(|(before, after)| before != after)
+    }
+
     /// The changes with an action.
     pub(super) fn count(&self, action: Action) -> usize {
         self.changes.iter().filter(|change| change.action == action).count()
@@ -245,7 +250,10 @@ impl Planner<'_> {
                 continue;
             }
             let label = self.label(object)?;
-            if self.owner(root, object.kind, &label, &object.uid) != Some(&self.manner.owner) {
+            // A label that an interrupted run had planned may be that of an object which someone else made since.
+            let owner =
+                self.server.inventories.get(root).and_then(|known| known.owner_of_uid(object.kind.name, &object.uid));
+            if owner != Some(&self.manner.owner) {
                 continue;
             }
             deleted.insert((object.kind.name, object.uid.clone()));
@@ -287,10 +295,9 @@ impl Planner<'_> {
         for root in roots {
             let inventories = self.server.inventories.get(root);
             let before = inventories.map(|known| known.of(owner)).unwrap_or_default();
-            // What is gone from the server is forgotten; what an interrupted run had planned is not.
-            let exists = |kind: &str, uid: &String| uid.is_empty() || existing.contains(&(kind, uid.clone()));
+            // What is gone from the server is forgotten, and what an interrupted run had planned, unless a document has it.
             let mut after: Entries = before.clone();
-            after.retain(|(kind, _), uid| exists(kind, uid));
+            after.retain(|(kind, _), uid| existing.contains(&(*kind, uid.clone())));
             let mut labels: BTreeMap<(&str, String), (&'static str, String)> =
                 after.iter().map(|(entry, uid)| ((entry.0, uid.clone()), entry.clone())).collect();
             for item in items.iter().filter(|item| item.root == *root && self.will_own(item)) {

@@ -1,13 +1,12 @@
 //! The `spec` of a document: values by the fields of its message, with the line of each.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use bowline_terminal::suggestion;
 use prost_reflect::{FieldDescriptor, Kind as Type, MessageDescriptor};
 use serde_json::Value;
 
-use super::files::Problems;
+use super::files::{Problems, ValueFiles};
 use super::kinds::Kind;
 use super::schema::{self, Members};
 use super::yaml::{Content, Node};
@@ -41,10 +40,10 @@ pub(super) fn read(
     kind: &Kind,
     message: &MessageDescriptor,
     node: &Node,
-    directory: &Path,
+    values: &ValueFiles<'_>,
     problems: &mut Problems<'_>,
 ) -> Spec {
-    let mut reader = Reader { directory, problems: &mut *problems, spec: Spec::default() };
+    let mut reader = Reader { values, problems: &mut *problems, spec: Spec::default() };
     let fields = schema::fields_of_spec(kind, message);
     let members = reader.members(message, node, "", |name| {
         let field = schema::member(message, name)?;
@@ -59,8 +58,7 @@ pub(super) fn read(
 }
 
 struct Reader<'r, 'p> {
-    /// Where paths of files begin.
-    directory: &'r Path,
+    values: &'r ValueFiles<'r>,
     problems: &'r mut Problems<'p>,
     spec: Spec,
 }
@@ -160,7 +158,8 @@ impl Reader<'_, '_> {
         if name != "fromFile" || field.kind() != Type::String {
             return self.problem(line, path, "must be one value, or {fromFile: FILE} where it is a text");
         }
-        let read = input::read(&self.directory.join(file), FILE_BYTES).map_err(|error| error.to_string());
+        let read = self.values.path(file);
+        let read = read.and_then(|path| input::read(&path, FILE_BYTES).map_err(|error| error.to_string()));
         let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| format!("{file}: must be UTF-8")));
         match text {
             Err(why) => self.problem(line, path, &why),
@@ -191,7 +190,7 @@ fn scalar(field: &FieldDescriptor, text: &str) -> Result<Value, String> {
         _ => true,
     };
     if !is_number {
-        return Err(format!("{text:?} is no number, or too large"));
+        return Err(format!("{text:?} is not a number, or too large"));
     }
     // A text that begins like a JSON array is one text here.
     match field.kind() {
