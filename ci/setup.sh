@@ -70,14 +70,16 @@ if [ -n "${BOWLINE_CA:-}" ]; then
     if [ -r "$system" ]; then cat "$system" >"$bundle" && break; fi
   done
   cat "$BOWLINE_CA" >>"$bundle"
-  for name in SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE PIP_CERT CARGO_HTTP_CAINFO; do keep "$name" "$bundle"; done
-  keep NODE_EXTRA_CA_CERTS "$BOWLINE_CA"
+  for name in SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE PIP_CERT CARGO_HTTP_CAINFO NODE_EXTRA_CA_CERTS; do
+    keep "$name" "$bundle"
+  done
 fi
 
 # ---- bowline ------------------------------------------------------------------
 
 if [ -n "${BOWLINE_DOWNLOAD:-}" ]; then
-  case ${BOWLINE_SHA256:-} in
+  BOWLINE_SHA256=$(printf '%s' "${BOWLINE_SHA256:-}" | tr A-F a-f)
+  case $BOWLINE_SHA256 in
     *[!0-9a-f]* | '') fail "no checksum of the download" "set the input sha256, as SHA256SUMS of the release has it" ;;
   esac
   command -v curl >/dev/null || fail "curl is not installed" "use an image with curl, or one with bowline and no input download"
@@ -120,6 +122,11 @@ registry=${BOWLINE_REGISTRY:-$(host_of "$BOWLINE_API")}
 if [ "$registry" != none ]; then
   token=$(bowline auth token --audience "$registry")
   mask "$token"
+  # A configuration of the job: the runner's would name the helper when it is gone.
+  mkdir -p "$directory/docker"
+  former=${DOCKER_CONFIG:-$HOME/.docker}/config.json
+  if [ -r "$former" ]; then cp "$former" "$directory/docker/config.json"; fi
+  keep DOCKER_CONFIG "$directory/docker"
   bowline auth configure-docker --registry "$registry" --helper-directory "$directory/bin"
 fi
 
