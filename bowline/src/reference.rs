@@ -2,8 +2,8 @@
 
 use clap::{Arg, Command};
 
-/// Options that most commands have, each described once.
-const SHARED: [&str; 6] = ["context", "api", "issuer", "token_file", "output", "limit"];
+/// Options that most commands have, each described once. A command's own option of the same name has another row.
+const SHARED: [&str; 6] = ["context", "api", "issuer", "token_file", "output", "most-elements"];
 
 /// Heading of the options that commands on the server's machine share.
 const STORAGE: &str = "Storage of the server";
@@ -23,11 +23,10 @@ pub(crate) fn markdown(mut command: Command) -> String {
     collect(&command, "", &mut leaves);
     let everywhere = command.get_arguments().filter(|arg| arg.is_global_set()).map(row).collect::<String>();
     section(&mut page, "Everywhere", "", &everywhere);
-    let shared = SHARED.iter().filter_map(|id| {
-        let mut all = leaves.iter().flat_map(|(_, leaf)| leaf.get_arguments());
-        all.find(|arg| arg.get_id() == id).map(row)
-    });
-    section(&mut page, "Commands that call a server", "Most of them have these:", &shared.collect::<String>());
+    let usual = leaves.iter().find(|(name, _)| name == "bowline iam groups list");
+    let usual = usual.into_iter().flat_map(|(_, leaf)| leaf.get_arguments());
+    let shared: Vec<String> = usual.filter(|arg| SHARED.contains(&arg.get_id().as_str())).map(row).collect();
+    section(&mut page, "Commands that call a server", "Most of them have these:", &shared.concat());
     let storage = leaves.iter().find(|(name, _)| name == "bowline keys list");
     let storage = storage.into_iter().flat_map(|(_, leaf)| leaf.get_arguments()).filter(|arg| is_storage(arg));
     section(
@@ -38,10 +37,9 @@ pub(crate) fn markdown(mut command: Command) -> String {
     );
     for (name, leaf) in &leaves {
         let about = leaf.get_about().map(ToString::to_string).unwrap_or_default();
-        let is_own = |arg: &&Arg| {
-            !arg.is_global_set() && !arg.is_hide_set() && !SHARED.contains(&arg.get_id().as_str()) && !is_storage(arg)
-        };
-        let is_listed = |arg: &&Arg| is_own(arg) && arg.get_id() != "help" && arg.get_id() != "version";
+        let is_own =
+            |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && !is_storage(arg) && !shared.contains(&row(arg));
+        let is_listed = |arg: &&Arg| is_own(arg) && !is_of_clap(arg);
         section(&mut page, &format!("`{name}`"), &format!("{}\n\n{}", cell(&about), examples(leaf)), "");
         groups(&mut page, leaf.get_arguments().filter(is_listed));
     }
@@ -58,6 +56,12 @@ fn collect<'c>(command: &'c Command, path: &str, leaves: &mut Vec<(String, &'c C
     for child in command.get_subcommands().filter(|child| child.get_name() != "help" && !child.is_hide_set()) {
         collect(child, &name, leaves);
     }
+}
+
+/// `--help` and `--version`, which clap adds by itself.
+fn is_of_clap(arg: &Arg) -> bool {
+    use clap::ArgAction::{Help, HelpLong, HelpShort, Version};
+    matches!(arg.get_action(), Help | HelpLong | HelpShort | Version)
 }
 
 fn is_storage(arg: &Arg) -> bool {

@@ -67,6 +67,7 @@ async fn export(server: &Server, token: &str, query: &str) -> Outcome<(u64, u64)
     );
     stream.write_all(head.as_bytes()).await?;
     let (mut lines, mut bytes, mut part) = (0, 0, vec![0; 1 << 16]);
+    let mut last = 0;
     loop {
         let read = stream.read(&mut part).await?;
         let Some(part) = part.get(..read).filter(|part| !part.is_empty()) else { return Ok((lines, bytes)) };
@@ -74,7 +75,10 @@ async fn export(server: &Server, token: &str, query: &str) -> Outcome<(u64, u64)
             return Err(String::from_utf8_lossy(part).into_owned().into());
         }
         bytes += read as u64;
+        // The head of the response has line breaks too, but none after a brace.
+        lines += u64::from(last == b'}' && part.first() == Some(&b'\n'));
         lines += part.windows(2).filter(|pair| pair == b"}\n").count() as u64;
+        last = part.last().copied().unwrap_or_default();
     }
 }
 

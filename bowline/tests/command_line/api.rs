@@ -70,7 +70,7 @@ async fn slips_are_named_with_what_was_meant() {
         (&["api", "GetGroup", "-f", "uid=x", "--paginate"], "GroupsService.GetGroup has no pages"),
         (&["api", "ListGroups", "-o", "jsn"], "did you mean json?"),
         (&["api", "ListGroups", "--jsonpath", "{.groups"], "without its `}`"),
-        (&["api", "ListGroups", "--jq", ".groups["], "is no filter of jq"),
+        (&["api", "ListGroups", "--jq", ".groups["], "not a jq filter"),
         (&["api", "ListGroups", "--jq", ".", "-o", "yaml"], "cannot be used with"),
         (&["api"], "<METHOD>"),
     ] {

@@ -25,6 +25,37 @@ async fn the_page_of_options_is_what_the_binary_prints() {
     assert!(stored == printed, "{PAGE} differs; UPDATE_GOLDEN=1 writes it: {differs:?}");
 }
 
+/// The flags of a text, such as `--limit` of ``| `--limit N` |``.
+fn flags(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| c.is_whitespace() || "`=,|".contains(c));
+    words
+        .filter(|word| word.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase())))
+        .collect()
+}
+
+#[test]
+fn every_flag_of_an_example_is_in_a_table() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
+    let page = std::fs::read_to_string(page).expect("the page");
+    let sections: Vec<&str> = page.split("\n## ").skip(1).collect();
+    let tables = |section: &str| {
+        let rows = section.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('`').nth(1));
+        rows.flat_map(|row| flags(row).into_iter().map(String::from).collect::<Vec<_>>()).collect::<Vec<String>>()
+    };
+    let shared: Vec<String> =
+        sections.iter().filter(|section| !section.starts_with('`')).flat_map(|section| tables(section)).collect();
+    let (mut missing, mut examples) = (Vec::new(), 0);
+    for section in sections.iter().filter(|section| section.starts_with('`')) {
+        let own = tables(section);
+        let example = section.split("```").nth(1).unwrap_or_default();
+        examples += usize::from(!example.is_empty());
+        let unknown = flags(example).into_iter().filter(|flag| !own.iter().chain(&shared).any(|known| known == flag));
+        missing.extend(unknown.map(|flag| format!("{flag} of {}", section.lines().next().unwrap_or_default())));
+    }
+    assert!(examples > 150, "hardly any example: {examples}");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
 /// Why a document is not what a schema describes; types, members, elements, references and enumerations are looked at.
 pub(crate) fn mismatch(schema: &Value, root: &Value, document: &Value, path: &str) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {

@@ -1,6 +1,6 @@
 //! Names and UIDPs for the completion of shells, from the server of the current context.
 //!
-//! Completion is silent: without a sign-in, or where the server takes too long, there are no candidates.
+//! Completion is silent: without a token at hand, or where the server takes too long, there are no candidates.
 
 use std::ffi::OsStr;
 use std::sync::mpsc;
@@ -84,7 +84,7 @@ async fn search(subject: Subject, text: &str) -> Result<Vec<(String, String)>, C
         api: variable("BOWLINE_API"),
         issuer: variable("BOWLINE_ISSUER"),
     };
-    let api = Access::of(target).session()?.api().await?;
+    let api = Access::of(target).session()?.api_at_hand()?;
     let (path, prefix) = text.rsplit_once('/').map_or((None, text), |(path, prefix)| (Some(path), prefix));
     if let Subject::Unnamed(method) = subject {
         let all = list(&api, method, Map::new()).await?;

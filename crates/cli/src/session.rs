@@ -208,6 +208,15 @@ impl Session {
         self.api_with(self.token(&self.api).await?)
     }
 
+    /// A client of the API with a token that is at hand. Nothing is refreshed or exchanged: a refresh token that is spent by
+    /// a process which ends before it stores the next one costs the sign-in.
+    pub(crate) fn api_at_hand(&self) -> Result<Api, ClientError> {
+        let cached = self.cached(&self.api)?;
+        let fresh = || cached.fresh(Session::now()).filter(|_| self.is_requested(&cached));
+        let token = self.given.clone().or_else(fresh);
+        self.api_with(token.ok_or_else(|| not_signed_in(&cached, self.identity.as_deref()))?)
+    }
+
     /// A client of the API with a token.
     pub(crate) fn api_with(&self, token: String) -> Result<Api, ClientError> {
         let api = Api::new(&self.api, Some(token))?;

@@ -36,7 +36,7 @@ fn outputs(expression: &str, document: Option<&Value>) -> Result<String, String>
     let arena = Arena::default();
     let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let program = File { code: expression, path: () };
-    let malformed = || format!("{expression:?} is no filter of jq; it looks like .groups[].name");
+    let malformed = || format!("{expression:?} is not a jq filter; an example: .groups[].name");
     let modules = Loader::new(definitions).load(&arena, program).map_err(|_| malformed())?;
     let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
     let filter = Compiler::default().with_funs(functions).compile(modules).map_err(|errors| undefined(&errors))?;
@@ -63,7 +63,7 @@ fn line(value: &Val) -> String {
 /// The functions and variables that a filter names and that there are not.
 fn undefined(errors: &Errors<&str, ()>) -> String {
     let names: Vec<&str> = errors.iter().flat_map(|(_, errors)| errors).map(|(name, _)| *name).collect();
-    format!("jq knows no {}", names.join(", "))
+    format!("unknown in jq: {}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
         ] {
             assert_eq!(filter.parse::<Filter>().unwrap().apply(&page).unwrap(), expected, "{filter}");
         }
-        assert!(".groups[".parse::<Filter>().unwrap_err().contains("looks like"));
+        assert!(".groups[".parse::<Filter>().unwrap_err().contains("not a jq filter"));
         assert!(".groups | nme".parse::<Filter>().unwrap_err().contains("nme"));
         assert!(".groups.name".parse::<Filter>().unwrap().apply(&page).is_err());
     }

@@ -34,7 +34,7 @@ fn nearest_method(methods: &[MethodInfo], dotted: &str) -> String {
 }
 
 /// The last parts of a name.
-fn end(name: &str, parts: usize) -> &str {
+pub(crate) fn end(name: &str, parts: usize) -> &str {
     name.rmatch_indices('.').nth(parts.saturating_sub(1)).map_or(name, |(at, _)| &name[at + 1..])
 }
 

@@ -5,7 +5,7 @@ mod members;
 mod response;
 mod value;
 
-pub(crate) use lookup::method;
+pub(crate) use lookup::{end, method};
 pub(crate) use members::{require_known, set};
 pub(crate) use response::{call, call_sparse, encoded, page_token_field, to_json, to_sparse_json};
 pub(crate) use value::{parse as parse_scalar, short_enum_name};

@@ -84,6 +84,9 @@ struct Kubelet {
     registry: Option<String>,
 }
 
+/// The files that are written.
+const FILES: [&str; 3] = ["credential-provider.yaml", "rbac.yaml", "service-account.yaml"];
+
 /// The service account, and the server that its tokens are for.
 struct ServiceAccount<'a> {
     namespace: &'a str,
@@ -104,11 +107,15 @@ impl Kubelet {
     /// Refuses what no file can be made of, before anything is created on the server.
     ///
     /// # Errors
-    /// The registry is no host, or the directory cannot be made.
+    /// The registry is not a host, the directory cannot be made, or it has one of the files.
     fn prepare(&self) -> Result<(), CliError> {
         if let (Some(directory), Some(registry)) = (&self.directory, &self.registry) {
             credential_helper::require_host(registry)?;
             std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;
+            if let Some(path) = FILES.iter().map(|name| directory.join(name)).find(|path| path.exists()) {
+                let why = format!("{} is there already; name another directory with --kubelet", path.display());
+                return Err(CliError::Option(why));
+            }
         }
         Ok(())
     }
@@ -121,18 +128,14 @@ impl Kubelet {
         let (Some(directory), Some(registry)) = (&self.directory, &self.registry) else { return Ok(()) };
         let files = [
             (
-                "credential-provider.yaml",
+                FILES[0],
                 "# On every node: kubelet --image-credential-provider-config=THIS-FILE --image-credential-provider-bin-dir=DIR,\n\
                  # where DIR has bowline-credential-provider, a copy of bowline or a link to it.\n",
                 vec![provider(account, registry)],
             ),
+            (FILES[1], "# kubectl apply -f rbac.yaml: lets kubelets request tokens of this audience.\n", rbac(account)),
             (
-                "rbac.yaml",
-                "# kubectl apply -f rbac.yaml: lets kubelets request tokens of this audience.\n",
-                rbac(account),
-            ),
-            (
-                "service-account.yaml",
+                FILES[2],
                 "# kubectl apply -f service-account.yaml: pods of this service account pull as the identity.\n",
                 vec![service_account(account)],
             ),

@@ -72,7 +72,7 @@ fn named(column: &Column, element: &Value) -> Option<String> {
 pub(super) fn cell(column: &Column, element: &Value, names: &UidpNames) -> String {
     match column.cell {
         Cell::Path(path) => text(element, path),
-        Cell::End(path, parts) => end(&text(element, path), parts).to_owned(),
+        Cell::End(path, parts) => dynamic::end(&text(element, path), parts).to_owned(),
         Cell::Counts(path, name, count) => counts(element, path, name, count),
         Cell::Parent | Cell::NamesAt(_) => named(column, element).map(|uidp| names.path(&uidp)).unwrap_or_default(),
     }
@@ -81,11 +81,6 @@ pub(super) fn cell(column: &Column, element: &Value, names: &UidpNames) -> Strin
 /// The member at a dotted path of JSON names, for people; empty where there is none.
 pub(super) fn text(element: &Value, path: &str) -> String {
     path.split('.').try_fold(element, |value, name| value.get(name)).map(scalar).unwrap_or_default()
-}
-
-/// The last parts of a dotted name.
-fn end(name: &str, parts: usize) -> &str {
-    name.rmatch_indices('.').nth(parts.saturating_sub(1)).map_or(name, |(at, _)| &name[at + 1..])
 }
 
 /// Counts by name, such as `group=2,role=1`.
