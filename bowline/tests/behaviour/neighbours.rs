@@ -36,7 +36,8 @@ impl Neighbour {
         assert_eq!(reply.status, 200, "{}", reply.text());
     }
 
-    /// The longest time that a write and a read took while `call` was under way, and what `call` gave.
+    /// The longest time that a write and a read took while `call` was under way, and what `call` gave. The first of them
+    /// counts even if `call` has ended sooner: on a busy machine it may have ended before this future goes on.
     pub(crate) async fn waits_beside<T>(&self, call: impl Future<Output = T>) -> (Duration, T) {
         let is_over = Cell::new(false);
         let call = async {
@@ -46,12 +47,14 @@ impl Neighbour {
         };
         let calls = async {
             let mut longest = Duration::ZERO;
-            while !is_over.get() {
+            loop {
                 let began = Instant::now();
                 self.write_and_read().await;
                 longest = longest.max(began.elapsed());
+                if is_over.get() {
+                    return longest;
+                }
             }
-            longest
         };
         let (answer, longest) = tokio::join!(call, calls);
         (longest, answer)
