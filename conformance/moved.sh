@@ -19,17 +19,25 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/moved.XXXXXX")
 store=''
 trap '[ -z "$store" ] || kill "$store"; rm -rf "$work"' EXIT
 
-newest=$(ls -d "$here"/../bowline/tests/upgrade/*/ | grep -v /seed/ | tail -n 1)
-tar -xzpf "$newest/sqlite.tar.gz" -C "$work"
+# Directories are named after commits: the newest is the one that was added last.
+newest=$(cd "$here/../bowline/tests/upgrade" && for one in */sqlite.tar.gz; do
+  printf '%s %s\n' "$(git log --format=%ct --max-count=1 -- "$one")" "$one"
+done | sort -n | tail -n 1 | cut -d ' ' -f 2)
+tar -xzpf "$here/../bowline/tests/upgrade/$newest" -C "$work"
 key=$work/data/key
 "$binary" migrate --data-dir "$work/data"
 
 export AWS_ACCESS_KEY_ID=moved AWS_SECRET_ACCESS_KEY=moved-secret AWS_ALLOW_HTTP=true AWS_REGION=us-east-1
-port=$((20000 + RANDOM % 10000))
+port=$(node -e 'require("net").createServer().listen(0, "127.0.0.1", function () { console.log(this.address().port); this.close(); })')
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port
 mkdir -p "$work/s3/blobs"
 "$versitygw" --port "127.0.0.1:$port" --access moved --secret moved-secret posix "$work/s3" >"$work/s3.log" 2>&1 &
 store=$!
+for ((tries = 0; ; tries++)); do
+  kill -0 "$store" 2>/dev/null && [ "$tries" -lt 300 ] || { cat "$work/s3.log" >&2; exit 1; }
+  ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  sleep 0.1
+done
 url=${BOWLINE_TEST_POSTGRES%/*}/moved
 psql -q "$BOWLINE_TEST_POSTGRES" -c 'CREATE DATABASE moved'
 
