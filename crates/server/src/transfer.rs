@@ -78,7 +78,7 @@ pub(crate) async fn owner(db: &Db) -> Result<String, StartError> {
 /// Rows of the first page of a table.
 const FIRST_PAGE: usize = 16;
 /// Rows of a page at most.
-const MOST_ROWS: usize = 2_000;
+const MOST_ROWS: usize = 10_000;
 /// Bytes that a page should have at most: rows with images and manifests are megabytes.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -96,8 +96,8 @@ impl PageSize {
     }
 }
 
-/// Copies the rows that the target does not have yet. `told` is called with the table and the number of rows
-/// copied in all.
+/// Copies the rows that the target does not have yet, then makes its indexes. `told` is called with the table and the
+/// number of rows copied in all.
 ///
 /// # Errors
 /// Either database refuses.
@@ -121,6 +121,7 @@ pub(crate) async fn transfer_rows(
             told(&table.name, copied);
         }
     }
+    target.build_indexes(|name| told(name, copied)).await?;
     Ok(copied)
 }
 

@@ -162,9 +162,15 @@ impl From<rusqlite::Error> for StoreError {
             }
             _ => None,
         };
+        let message = match failure {
+            Some(failure) if failure.extended_code == ffi::SQLITE_IOERR_GETTEMPPATH => {
+                "there is no directory for temporary files: name one with the environment variable TMPDIR".into()
+            }
+            _ => error.to_string(),
+        };
         Self {
             sqlite: failure.map(|failure| failure.code),
-            ..Self::new(failure.map_or(ErrorKind::Bug, sqlite_kind), error.to_string())
+            ..Self::new(failure.map_or(ErrorKind::Bug, sqlite_kind), message)
         }
         .with_source(error)
     }

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use bowline_store::{Cell, Db, ErrorKind, Filling, MIGRATIONS, StoreError, Value, WriteTx, transfer_tables};
+use bowline_store::{Cell, Db, Engine, ErrorKind, Filling, MIGRATIONS, StoreError, Value, WriteTx, transfer_tables};
 use common::Fixture;
 
 async fn fixtures() -> Vec<(Fixture, Fixture)> {
@@ -48,6 +48,17 @@ async fn source(fixture: &Fixture) -> Db {
     db
 }
 
+/// The definitions of all indexes.
+async fn indexes(db: &Db) -> Vec<String> {
+    let sql = match db.engine() {
+        Engine::Sqlite => "SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY name",
+        Engine::Postgres => {
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() ORDER BY indexname COLLATE \"C\""
+        }
+    };
+    db.read(move |tx| Box::pin(async move { tx.query(sql, &[], |row| row.text(0)).await })).await.unwrap()
+}
+
 async fn copy(source: &Db, target: &Db) -> Vec<(String, Vec<Vec<Cell>>)> {
     let mut snapshot = source.snapshot().await.unwrap();
     let mut all = Vec::new();
@@ -83,7 +94,19 @@ async fn every_row_arrives_and_new_ones_follow_it() {
         assert!(events[0].contains(&Cell::Int(7)) && events[0].contains(&Cell::Bytes(vec![0, 255])), "{events:?}");
         assert!(events[1].contains(&Cell::Int(8)), "an event without a number gets the next: {events:?}");
 
+        let unfinished = target.end_filling().await.unwrap_err();
+        assert!(unfinished.message().contains("was not made"), "{unfinished}");
+        // An interrupted run has made some of the indexes, and removes them when it resumes.
+        assert_ne!(indexes(&target).await, indexes(&source).await);
+        target.build_indexes(|_| ()).await.unwrap();
+        assert_eq!(target.begin_filling(MIGRATIONS).await.unwrap(), Filling::Resumed);
+        let mut made = Vec::new();
+        target.build_indexes(|name| made.push(name.to_owned())).await.unwrap();
+        assert!(made.contains(&"repos_name".to_owned()), "{made:?}");
         target.end_filling().await.unwrap();
+        if source.engine() == target.engine() {
+            assert_eq!(indexes(&target).await, indexes(&source).await);
+        }
         assert!(source.migrate(MIGRATIONS).await.unwrap() == 0 && target.migrate(MIGRATIONS).await.unwrap() == 0);
         // The engine numbers these, after those that came.
         write(&target, DELTA, &[Value::Text("x4")]).await.unwrap();
@@ -106,6 +129,7 @@ async fn a_database_that_is_being_filled_opens_for_nothing_else() {
         assert_eq!(target.begin_filling(MIGRATIONS).await.unwrap(), Filling::Resumed);
         let fewer = &MIGRATIONS[..MIGRATIONS.len() - 1];
         assert_eq!(target.begin_filling(fewer).await.unwrap_err().kind(), ErrorKind::SchemaUnknown);
+        target.build_indexes(|_| ()).await.unwrap();
         target.end_filling().await.unwrap();
         assert_eq!(target.begin_filling(MIGRATIONS).await.unwrap_err().kind(), ErrorKind::OtherConstraint);
         drop(target);

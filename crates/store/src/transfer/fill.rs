@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::snapshot::parameters;
-use super::{Cell, TransferTable};
+use super::{Cell, TransferTable, indexes};
 use crate::db::{Db, Engine};
 use crate::error::{ErrorKind, StoreError};
 use crate::migrate::{FILLING, Migration};
@@ -26,11 +26,17 @@ pub enum Filling {
 
 impl Db {
     /// Creates the tables of an empty database, marked so that no server opens it until [`Db::end_filling`];
-    /// or resumes the filling of a marked one.
+    /// or resumes the filling of a marked one. It has no indexes until [`Db::build_indexes`].
     ///
     /// # Errors
     /// The database has other tables or another version's, or the engine refuses.
     pub async fn begin_filling(&self, migrations: &[Migration]) -> Result<Filling, StoreError> {
+        let filling = self.mark(migrations).await?;
+        self.from_reserve().write(|tx| Box::pin(indexes::put_aside(tx))).await?;
+        Ok(filling)
+    }
+
+    async fn mark(&self, migrations: &[Migration]) -> Result<Filling, StoreError> {
         match self.schema_state(migrations).await {
             Ok(crate::SchemaState::Absent) => {
                 let marked: Vec<Migration> = migrations.iter().copied().chain([FILLING]).collect();
@@ -82,7 +88,11 @@ impl Db {
 
 /// Removes the mark of a filled database, once the transaction is committed: servers open it from then on. New rows
 /// get numbers after those of the filled ones.
+///
+/// # Errors
+/// An index was not made, or the engine refuses.
 pub async fn end_filling(tx: &mut WriteTx) -> Result<(), StoreError> {
+    indexes::end(tx).await?;
     if tx.engine() == Engine::Postgres {
         follow_identities(tx).await?;
     }

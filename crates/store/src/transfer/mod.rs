@@ -2,9 +2,11 @@
 //! [`crate::Db::insert_rows`] writes the pages into a database that [`crate::Db::begin_filling`] has made.
 //!
 //! Rows come in the order of their keys, so that an interrupted transfer resumes after the last key of a
-//! table in the target. Until [`crate::Db::end_filling`] no server opens the target.
+//! table in the target. Then [`crate::Db::build_indexes`] makes the indexes, which the target has not had so far.
+//! Until [`crate::Db::end_filling`] no server opens it.
 
 mod fill;
+mod indexes;
 mod snapshot;
 mod tables;
 
