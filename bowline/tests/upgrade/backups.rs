@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bowline_store::{Db, SqliteOptions, Value};
 use bowline_testkit::{Database, Engine, engines};
 
-use crate::moves::{killed_and_done, rejected, remove, seeded, some_blob};
+use crate::moves::{arguments, killed_and_done, rejected, remove, seeded, some_blob};
 use crate::opened::{Opened, Place, answers_are_those_of_before, bowline, ok, shown};
 
 /// An archive, and the keys of its backups.
@@ -208,12 +208,39 @@ fn fresh(directory: &Path, name: &str) -> PathBuf {
 async fn killed_backups_and_restores_are_done_by_a_second_run() {
     let (directory, source) = seeded();
     let vault = Vault::new(directory.path());
-    killed_and_done(&vault.create(&source), || {}).await;
+    killed_and_done(&vault.create(&source), async || {}).await;
     ok(&vault.verify(&source));
     let target = Place::directory(&directory.path().join("restored"));
-    killed_and_done(&vault.restore(&source, &target), || remove(&target.data)).await;
+    killed_and_done(&vault.restore(&source, &target), async || remove(&target.data)).await;
     answers_are_those_of_before(directory.path(), &target, None).await;
     answers_are_those_of_before(directory.path(), &source, None).await;
+}
+
+#[tokio::test]
+async fn killed_backups_and_restores_of_postgres_are_done_by_a_second_run() {
+    if !engines().contains(&Engine::Postgres) {
+        return;
+    }
+    let (directory, source) = seeded();
+    let (first, second) = (Database::of_dump("").await, Database::of_dump("").await);
+    let on = |name: &str, database: &Database| Place {
+        data: directory.path().join(name),
+        key: source.key.clone(),
+        database: Some(database.url()),
+    };
+    let (there, target) = (on("there", &first), on("restored", &second));
+    ok(&arguments(&source, &there));
+    let vault = Vault::new(directory.path());
+    killed_and_done(&vault.create(&there), async || {}).await;
+    ok(&vault.verify(&there));
+    let reset = async || {
+        remove(&target.data);
+        second.clear().await;
+    };
+    killed_and_done(&vault.restore(&there, &target), reset).await;
+    answers_are_those_of_before(directory.path(), &target, None).await;
+    first.remove().await;
+    second.remove().await;
 }
 
 /// UIDPs of a list of v2.

@@ -95,13 +95,13 @@ fn kills() -> u64 {
 
 /// Kills a command at all sorts of moments, then lets it end. A run that ends before it is killed counts for nothing:
 /// `reset` makes what it made undone.
-pub(crate) async fn killed_and_done(arguments: &[String], reset: impl Fn()) {
+pub(crate) async fn killed_and_done(arguments: &[String], reset: impl AsyncFn()) {
     let (mut count, mut round, mut span) = (0, 0, 500);
     while count < kills() {
         let is_done = killed(arguments, 5 + round * 53 % span).await;
         round += 1;
         if is_done {
-            reset();
+            reset().await;
             span = (span * 3 / 4).max(40);
         } else {
             count += 1;
@@ -139,7 +139,7 @@ async fn a_killed_move_goes_on_and_no_server_opens_what_is_not_whole() {
     let (directory, source) = seeded();
     let before = database_file(&source);
     let target = Place::directory(&directory.path().join("moved"));
-    killed_and_done(&arguments(&source, &target), || remove(&target.data)).await;
+    killed_and_done(&arguments(&source, &target), async || remove(&target.data)).await;
     assert_eq!(database_file(&source), before, "the source stays as it was");
     answers_are_those_of_before(directory.path(), &target, None).await;
 }
@@ -153,15 +153,11 @@ async fn a_killed_move_to_postgres_goes_on() {
     let database = Database::of_dump("").await;
     let target =
         Place { data: directory.path().join("there"), key: source.key.clone(), database: Some(database.url()) };
-    let mut is_done = false;
-    for delay in [20, 60, 120, 250, 500] {
-        if !is_done {
-            is_done = killed(&arguments(&source, &target), delay).await;
-        }
-    }
-    if !is_done {
-        finished(&arguments(&source, &target));
-    }
+    let reset = async || {
+        remove(&target.data);
+        database.clear().await;
+    };
+    killed_and_done(&arguments(&source, &target), reset).await;
     answers_are_those_of_before(directory.path(), &target, None).await;
     database.remove().await;
 }

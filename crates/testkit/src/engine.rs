@@ -64,6 +64,12 @@ impl Database {
         url_of(&self.admin, &self.name)
     }
 
+    /// Replaces it by an empty one, also while clients are connected.
+    pub async fn clear(&self) {
+        run(&self.admin, &self.drop_statement()).await;
+        run(&self.admin, &format!("CREATE DATABASE {} TEMPLATE template0", self.name)).await;
+    }
+
     /// Removes it, also while clients are connected.
     pub async fn remove(mut self) {
         self.gone = true;

@@ -64,7 +64,7 @@ pub(crate) async fn create(source: &Source<'_>, mut told: impl FnMut(&str)) -> R
         let room = Arc::new(Room::new(&scratch.join(""), KEPT_FREE, DiskProbe::default()));
         let options = SqliteOptions { room: Some(room.clone()), ..SqliteOptions::default() };
         let copy = Db::open_sqlite(&file, options).await?;
-        copy.begin_filling(MIGRATIONS).await?;
+        copy.begin_filling(MIGRATIONS).await.map_err(|error| without_room(error.into(), source.work))?;
         let mut snapshot = source.db.snapshot().await?;
         let rows = transfer_rows(&mut snapshot, &copy, |table, rows| {
             room.look();
@@ -72,7 +72,7 @@ pub(crate) async fn create(source: &Source<'_>, mut told: impl FnMut(&str)) -> R
         });
         let rows = rows.await.map_err(|error| without_room(error, source.work))?;
         drop(snapshot);
-        copy.end_filling().await?;
+        copy.end_filling().await.map_err(|error| without_room(error.into(), source.work))?;
         match write_blobs(source, &copy, &mut told).await? {
             Written::All(blobs) => {
                 copy.close().await;
