@@ -3,7 +3,7 @@
 //!
 //! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
 //! their own, so that the cost of a search depends only on the caller's organizations, and on a bounded count of the names
-//! with each trigram of the text.
+//! with each trigram of the text. The statements leave out what the caller may not list: a result does not depend on it.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,9 @@ const LOOKED_UP: usize = 3;
 const FEW: i64 = 2000;
 /// Organizations that one call searches, unless the caller sees all.
 const MOST_ORGANIZATIONS: usize = 32;
-/// Names that one call examines of a kind: those that the caller may not list are passed over.
+/// Visible ranges that are a part of the statements. A caller with more of them gets names that are compared with the
+/// ranges here, of which one call reads so many.
+const MOST_RANGES: usize = 16;
 const MOST_EXAMINED: usize = 20_000;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
@@ -77,6 +79,7 @@ pub struct NameSearch<'a> {
     organizations: Option<Vec<&'a str>>,
     examined: usize,
 }
+    /// Names that were read and compared with the ranges.
 
 impl<'a> NameSearch<'a> {
     /// A search that has not begun; `text` is in lower case, and the ranges are sorted and disjoint.
@@ -90,13 +93,18 @@ impl<'a> NameSearch<'a> {
         Ok(NameSearch { kind, text, pattern, end, ranges, organizations, examined: 0 })
     }
 
-    /// Whether the search ended at its bound.
+    /// Whether the search ended before all names were compared with the ranges.
     pub fn is_incomplete(&self) -> bool {
         self.examined >= MOST_EXAMINED
     }
 
     /// The names after a position, at most so many.
     ///
+    /// Whether the statements leave out what is not visible.
+    fn has_few_ranges(&self) -> bool {
+        self.ranges.len() <= MOST_RANGES
+    }
+
     /// # Errors
     /// Those of the database.
     pub async fn after(&mut self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
@@ -119,6 +127,25 @@ impl<'a> NameSearch<'a> {
 
     fn is_visible(&self, uid: &str) -> bool {
         let at = self.ranges.partition_point(|range| range.upper.as_str() <= uid);
+    fn count_examined(&mut self, names: usize) {
+        if !self.has_few_ranges() {
+            self.examined += names;
+        }
+    }
+
+    /// The condition that a name lies in a visible range.
+    fn visible<'q>(&'q self, query: &mut Sql<'q>, column: &str) {
+        if !self.has_few_ranges() {
+            return;
+        }
+        for (index, range) in self.ranges.iter().enumerate() {
+            query.bind(if index == 0 { " AND (" } else { " OR " }, Value::from(&range.lower));
+            query.push(&format!(" <= {column} AND {column} < "));
+            query.bind("", Value::from(&range.upper));
+        }
+        query.push(")");
+    }
+
         self.ranges.get(at).is_some_and(|range| range.contains(uid))
     }
 
@@ -163,12 +190,13 @@ impl<'a> NameSearch<'a> {
             }
             let (name, uid) = (query.param(Value::from(&start.0)), query.param(Value::from(&start.1)));
             let (end, limit) = (query.param(Value::from(&self.end)), query.param(Value::Int(batch)));
+            self.visible(&mut query, "uid");
             query.text +=
                 &format!(" AND (name, uid) > ({name}, {uid}) AND name < {end} ORDER BY name, uid LIMIT {limit}");
             let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
-            self.examined += read.len();
+            self.count_examined(read.len());
             let Some(last) = read.last().cloned() else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
             rows.extend(
@@ -198,7 +226,7 @@ impl<'a> NameSearch<'a> {
             let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
-            self.examined += read.len();
+            self.count_examined(read.len());
             let Some(last) = read.last().map(|(number, _)| *number) else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
             rows.extend(visible.map(|(number, uid)| NameRow { uid, position: Position::Within(number) }));
@@ -243,6 +271,7 @@ impl<'a> NameSearch<'a> {
         }
     }
 
+        self.visible(query, "s.uid");
     /// The query for SQLite's search: the rarest trigrams of the text, and unless one of them is rare, the kind and the
     /// organizations. It has no positions of them, so that a comparison decides.
     async fn match_text(&self, tx: &mut ReadTx) -> Result<String> {
