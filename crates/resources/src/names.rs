@@ -43,9 +43,11 @@ const MOST_EXAMINED: usize = 20_000;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
-/// The first of the characters that mark kinds and organizations: names have none of them.
+/// The first of the characters that mark kinds and organizations.
 const MARK: u32 = 0xe000;
 const KIND_MARK: u32 = 0xf100;
+/// All characters that marks may be. Trigrams with one of them are not looked up: they would be found as marks.
+const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// A name that has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,9 +79,9 @@ pub struct NameSearch<'a> {
     ranges: &'a [UidRange],
     /// Organizations of the ranges; absent for callers who see all names.
     organizations: Option<Vec<&'a str>>,
+    /// Names that were read and compared with the ranges.
     examined: usize,
 }
-    /// Names that were read and compared with the ranges.
 
 impl<'a> NameSearch<'a> {
     /// A search that has not begun; `text` is in lower case, and the ranges are sorted and disjoint.
@@ -98,13 +100,13 @@ impl<'a> NameSearch<'a> {
         self.examined >= MOST_EXAMINED
     }
 
-    /// The names after a position, at most so many.
-    ///
     /// Whether the statements leave out what is not visible.
     fn has_few_ranges(&self) -> bool {
         self.ranges.len() <= MOST_RANGES
     }
 
+    /// The names after a position, at most so many.
+    ///
     /// # Errors
     /// Those of the database.
     pub async fn after(&mut self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
@@ -125,8 +127,6 @@ impl<'a> NameSearch<'a> {
         Ok(rows)
     }
 
-    fn is_visible(&self, uid: &str) -> bool {
-        let at = self.ranges.partition_point(|range| range.upper.as_str() <= uid);
     fn count_examined(&mut self, names: usize) {
         if !self.has_few_ranges() {
             self.examined += names;
@@ -146,6 +146,8 @@ impl<'a> NameSearch<'a> {
         query.push(")");
     }
 
+    fn is_visible(&self, uid: &str) -> bool {
+        let at = self.ranges.partition_point(|range| range.upper.as_str() <= uid);
         self.ranges.get(at).is_some_and(|range| range.contains(uid))
     }
 
@@ -188,9 +190,9 @@ impl<'a> NameSearch<'a> {
                 let organization = query.param(Value::from(organization));
                 query.text += &format!(" AND org = {organization}");
             }
+            self.visible(&mut query, "uid");
             let (name, uid) = (query.param(Value::from(&start.0)), query.param(Value::from(&start.1)));
             let (end, limit) = (query.param(Value::from(&self.end)), query.param(Value::Int(batch)));
-            self.visible(&mut query, "uid");
             query.text +=
                 &format!(" AND (name, uid) > ({name}, {uid}) AND name < {end} ORDER BY name, uid LIMIT {limit}");
             let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
@@ -269,13 +271,16 @@ impl<'a> NameSearch<'a> {
                 organizations.iter().map(|organization| query.param(Value::from(*organization))).collect();
             query.text += &format!(" AND s.org IN ({})", organizations.join(", "));
         }
+        self.visible(query, "s.uid");
     }
 
-        self.visible(query, "s.uid");
     /// The query for SQLite's search: the rarest trigrams of the text, and unless one of them is rare, the kind and the
     /// organizations. It has no positions of them, so that a comparison decides.
     async fn match_text(&self, tx: &mut ReadTx) -> Result<String> {
         let trigrams = self.trigrams();
+        if trigrams.is_empty() {
+            return Ok(self.scopes());
+        }
         let counts = trigrams.iter().enumerate().map(|(at, _)| {
             let parameter = at + 1;
             format!(
@@ -294,10 +299,11 @@ impl<'a> NameSearch<'a> {
         Ok(scopes.as_deref().into_iter().chain(rarest).collect::<Vec<_>>().join(" AND "))
     }
 
-    /// The trigrams of the text, each once, as strings of SQLite's search.
+    /// The trigrams of the text, each once, as strings of SQLite's search; none if all have characters of marks.
     fn trigrams(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().collect();
-        let trigrams = characters.windows(TRIGRAM).map(|window| quoted(&window.iter().collect::<String>()));
+        let windows = characters.windows(TRIGRAM).filter(|window| !window.iter().any(|c| MARKS.contains(c)));
+        let trigrams = windows.map(|window| quoted(&window.iter().collect::<String>()));
         let distinct: BTreeSet<String> = trigrams.take(MOST_TRIGRAMS).collect();
         distinct.into_iter().collect()
     }
@@ -369,5 +375,7 @@ mod tests {
         let search = NameSearch::new(NamedKind::Tag, "a\"bab", &ranges).unwrap();
         assert_eq!(search.trigrams(), ["\"\"\"ba\"", "\"a\"\"b\"", "\"bab\""]);
         assert_eq!(search.scopes(), "\"\u{f103}\u{f103}\u{f103}\"");
+        let marks = NameSearch::new(NamedKind::Tag, "\u{f103}\u{f103}\u{f103}web", &ranges).unwrap();
+        assert_eq!(marks.trigrams(), ["\"web\""]);
     }
 }
