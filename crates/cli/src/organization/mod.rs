@@ -25,7 +25,7 @@ mod yaml;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use bowline_client::Api;
+use bowline_client::{Api, ClientError, LookupKind};
 use bowline_contract::Contract;
 use bowline_core::Uidp;
 use bowline_terminal::{Form, Output, Work, confirm};
@@ -139,7 +139,7 @@ pub fn export(command: ExportCommand) -> Work<CliError> {
 }
 
 fn absent(group: &str) -> CliError {
-    bowline_client::ClientError::NotFound(format!("there is no group {group:?} that you may see")).into()
+    ClientError::not_found(LookupKind::Group, format!("there is no group {group:?} that you may see")).into()
 }
 
 /// Runs `bowline diff`.
