@@ -2,6 +2,8 @@
 //!
 //! A scalar keeps its text: its field decides whether `1.10` is a number.
 
+use std::collections::HashSet;
+
 use granit_parser::{Event, Options, Parser, ScalarStyle};
 
 /// Deepest nesting of a document.
@@ -47,7 +49,15 @@ pub(super) fn documents(text: &str) -> Result<Vec<Node>, Unreadable> {
 /// An open list or object.
 enum Open {
     List(usize, Vec<Node>),
-    Map(usize, Vec<(String, usize, Node)>, Option<(String, usize)>),
+    Map(usize, OpenMap),
+}
+
+/// An open object: its members, all their names, and the name whose value comes next.
+#[derive(Default)]
+struct OpenMap {
+    members: Vec<(String, usize, Node)>,
+    names: HashSet<String>,
+    name: Option<(String, usize)>,
 }
 
 #[derive(Default)]
@@ -65,10 +75,12 @@ impl Builder {
                 self.close(Node { line, value })
             }
             Event::SequenceStart(..) => self.begin(Open::List(line, Vec::new())),
-            Event::MappingStart(..) => self.begin(Open::Map(line, Vec::new(), None)),
+            Event::MappingStart(..) => self.begin(Open::Map(line, OpenMap::default())),
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open::List(line, elements)) => self.close(Node { line, value: Content::List(elements) }),
-                Some(Open::Map(line, members, None)) => self.close(Node { line, value: Content::Map(members) }),
+                Some(Open::Map(line, OpenMap { members, name: None, .. })) => {
+                    self.close(Node { line, value: Content::Map(members) })
+                }
                 _ => Err("something ends that did not begin".into()),
             },
             // Aliases could make a small document expand to a large one.
@@ -89,13 +101,13 @@ impl Builder {
         match self.open.last_mut() {
             None => self.done.push(node),
             Some(Open::List(_, elements)) => elements.push(node),
-            Some(Open::Map(_, members, name)) => match (name.take(), node) {
-                (Some((name, line)), node) => members.push((name, line, node)),
+            Some(Open::Map(_, map)) => match (map.name.take(), node) {
+                (Some((name, line)), node) => map.members.push((name, line, node)),
                 (None, Node { line, value: Content::Text(text) }) => {
-                    if members.iter().any(|(known, ..)| *known == text) {
+                    if !map.names.insert(text.clone()) {
                         return Err(format!("the member {text} is here twice"));
                     }
-                    *name = Some((text, line));
+                    map.name = Some((text, line));
                 }
                 (None, _) => return Err("the name of a member must be a text".into()),
             },
