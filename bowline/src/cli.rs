@@ -194,8 +194,10 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if arguments.first().is_some_and(|name| credential_provider::is_meant(name)) {
         arguments.insert(1, credential_provider::SUBCOMMAND.into());
     }
-    if completion::is_completed(|| complete::add(described()), &arguments) {
-        return ExitCode::SUCCESS;
+    match completion::is_completed(|| complete::add(described()), &arguments) {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => return failed(&error.into()),
     }
     let cli = match parse(arguments) {
         Ok(cli) => cli,
@@ -209,12 +211,15 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_result() => ExitCode::from(error.exit_code()),
-        Err(error) => {
-            let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-            say(&format!("{} {error}\n{hint}", error_label()));
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// Prints an error with its hint, and gives its exit code.
+fn failed(error: &CommandError) -> ExitCode {
+    let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
+    say(&format!("{} {error}\n{hint}", error_label()));
+    ExitCode::from(error.exit_code())
 }
 
 /// The command line, with the examples of all commands.

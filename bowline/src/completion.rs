@@ -1,7 +1,7 @@
 //! Shell completions and manual pages.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use clap_complete::env::Shells;
@@ -46,10 +46,26 @@ pub(crate) fn completion(command: &CompletionCommand) -> Result<(), CommandError
 }
 
 /// Whether a shell asked for candidates; they are printed then.
-pub(crate) fn is_completed(describe: fn() -> Command, arguments: &[OsString]) -> bool {
+///
+/// # Errors
+/// The variable names no shell: it was set for another purpose, and the command would not be run.
+pub(crate) fn is_completed(describe: fn() -> Command, arguments: &[OsString]) -> Result<bool, TerminalError> {
+    let requested = std::env::var_os(VARIABLE).filter(|value| !value.is_empty() && value != "0");
+    if let Some(value) = requested {
+        let shells = Shells::builtins();
+        // A path such as that of SHELL will do.
+        let name = Path::new(&value).file_stem().unwrap_or(&value).to_string_lossy();
+        if shells.completer(&name).is_none() {
+            let known = shells.names().collect::<Vec<_>>().join(", ");
+            let value = value.to_string_lossy();
+            return Err(TerminalError::Usage(format!(
+                "{VARIABLE}={value}: no such shell; unset it, or name one: {known}"
+            )));
+        }
+    }
     let completed = CompleteEnv::with_factory(describe).var(VARIABLE).try_complete(arguments.iter().cloned(), None);
     // A shell shows no message while it completes.
-    completed.unwrap_or(true)
+    Ok(completed.unwrap_or(true))
 }
 
 /// Writes manual pages.

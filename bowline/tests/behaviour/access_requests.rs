@@ -5,7 +5,9 @@ use std::time::Duration;
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, each, holder, inventory, machine, newest_event, number, ok, person, rejected};
+use crate::support::{
+    Machine, call, each, each_of, holder, inventory, machine, newest_event, number, ok, pages, person, rejected,
+};
 
 /// A verified organization with an owner, and someone who asks to be let in.
 async fn requested(server: &TestServer) -> (String, Machine, Machine) {
@@ -91,17 +93,8 @@ async fn requests_have_pages_and_are_read_by_those_who_list_bindings(server: &Te
         ok(&next.actor, &format!("POST /iam/v2/groups/{org}:requestGroupAccess"), json!({})).await;
         expected.push(next.uid);
     }
-    let (mut seen, mut token) = (Vec::new(), String::new());
-    loop {
-        let page = format!("GET /iam/v1/accessRequests/{org}?pageSize=2&pageToken={token}");
-        let page = ok(&owner.actor, &page, Value::Null).await;
-        seen.extend(each(&page["requests"], "identity").iter().map(ToString::to_string));
-        page["nextPageToken"].as_str().expect("a token").clone_into(&mut token);
-        if token.is_empty() {
-            break;
-        }
-    }
-    assert_eq!(seen, expected, "the oldest first");
+    let seen = pages(&owner.actor, &format!("GET /iam/v1/accessRequests/{org}?page_size=2")).await;
+    assert_eq!((seen.len(), each_of(&seen, "requests", "identity")), (3, expected), "the oldest first");
     let lister = holder(server, &org, "lister", &org, &["CAP_IAM_ROLE_BINDINGS_LIST"]).await.actor;
     let list = format!("GET /iam/v1/accessRequests/{org}");
     rejected(&lister, &list, Value::Null, 403, "PERMISSION_DENIED").await;

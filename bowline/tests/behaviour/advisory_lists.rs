@@ -6,7 +6,7 @@ use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine, on_engi
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
-use crate::support::{call, each, machine, ok, role};
+use crate::support::{call, each, each_of, machine, ok, pages, role};
 
 /// The names of the artifacts on a page of v2, in their order.
 async fn names(actor: &Actor, query: &str) -> Vec<String> {
@@ -163,19 +163,11 @@ async fn pages_in_every_order_bring_every_advisory_once(server: &TestServer) {
             wanted.reverse();
         }
         for filter in ["", "&artifactTypes=apk", "&query=cve"] {
-            let mut seen: Vec<String> = Vec::new();
-            let mut token = String::new();
-            loop {
-                let query = format!("orderBy={order}&pageSize=3&pageToken={token}{filter}");
-                let page = ok(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
-                assert_eq!(page["totalCount"], json!(wanted.len().to_string()), "{query}");
-                seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
-                page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
-                if token.is_empty() {
-                    break;
-                }
-            }
-            assert_eq!(seen, wanted, "{order}{filter}");
+            let list = format!("GET /vulnerabilities/v2/advisories?orderBy={order}&page_size=3{filter}");
+            let seen = pages(&operator, &list).await;
+            let total = json!(wanted.len().to_string());
+            assert!(seen.iter().all(|page| page["totalCount"] == total), "{order}{filter}");
+            assert_eq!(each_of(&seen, "advisories", "artifactName"), wanted, "{order}{filter}");
             let skipped = names(&operator, &format!("orderBy={order}&skip=2&pageSize=1{filter}")).await;
             assert_eq!(skipped, wanted[2..3], "{order}{filter}");
         }
@@ -262,19 +254,11 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once(engine: Engine)
                 if !order.is_empty() {
                     wanted.reverse();
                 }
-                let (mut seen, mut token): (Vec<String>, String) = (Vec::new(), String::new());
-                loop {
-                    let query = format!("{filter}{order}&pageSize=190&pageToken={token}");
-                    let page = ok(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
-                    let total = if wanted.len() > 2000 { Value::Null } else { json!(wanted.len().to_string()) };
-                    assert_eq!(page["totalCount"], total, "{query}");
-                    seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
-                    page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
-                    if token.is_empty() {
-                        break;
-                    }
-                }
-                assert_eq!(seen, wanted, "{filter}{order}");
+                let list = format!("GET /vulnerabilities/v2/advisories?{filter}{order}&page_size=190");
+                let seen = pages(&operator, &list).await;
+                let total = if wanted.len() > 2000 { Value::Null } else { json!(wanted.len().to_string()) };
+                assert!(seen.iter().all(|page| page["totalCount"] == total), "{filter}{order}");
+                assert_eq!(each_of(&seen, "advisories", "artifactName"), wanted, "{filter}{order}");
                 for skip in [7, 300] {
                     let skipped = names(&operator, &format!("{filter}{order}&skip={skip}&pageSize=2")).await;
                     assert_eq!(skipped, wanted[skip..skip + 2], "{filter}{order}, {skip}");
@@ -328,17 +312,10 @@ async fn pages_of_what_very_many_match_leave_out_what_lies_between(engine: Engin
         }
         let reader = server.sign_in("around", "around", &machine.uid).await;
         for order in ["uid", "uid%20desc"] {
-            let (mut seen, mut token): (Vec<String>, String) = (Vec::new(), String::new());
-            loop {
-                let query = format!("orderBy={order}&artifactArchitectures=x86_64&pageSize=190&pageToken={token}");
-                let page = ok(&reader, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
-                assert_eq!(page["totalCount"], Value::Null, "{query}");
-                seen.extend(each(&page["advisories"], "uid").into_iter().map(String::from));
-                page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
-                if token.is_empty() {
-                    break;
-                }
-            }
+            let query = format!("orderBy={order}&artifactArchitectures=x86_64&page_size=190");
+            let seen = pages(&reader, &format!("GET /vulnerabilities/v2/advisories?{query}")).await;
+            assert!(seen.iter().all(|page| page["totalCount"].is_null()), "{query}");
+            let seen = each_of(&seen, "advisories", "uid");
             let shown = (0..COUNT).filter(|n| n % 1000 != 1);
             let shown: Vec<String> = shown.map(|n| format!("{n:016x}")).collect();
             let mut wanted: Vec<String> =

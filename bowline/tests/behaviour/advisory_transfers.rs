@@ -4,7 +4,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
-use crate::support::{absent, each, inventory, number, ok, rejected};
+use crate::support::{absent, each, inventory, number, ok, pages, rejected};
 
 /// An advisory of a package with these events.
 fn with(artifact: &str, aliases: &[&str], events: Vec<Value>) -> Value {
@@ -23,16 +23,8 @@ async fn import(actor: &Actor, group: &str, body: Value) -> Value {
 
 /// Everything that an export of the group lets out.
 async fn export(actor: &Actor, group: &str, query: &str) -> Vec<Value> {
-    let (mut found, mut token) = (Vec::new(), String::new());
-    loop {
-        let path = format!("GET /advisorytransfers/v1/groups/{group}/export?pageToken={token}&{query}");
-        let page = ok(actor, &path, Value::Null).await;
-        found.extend(page["advisories"].as_array().cloned().unwrap_or_default());
-        page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
-        if token.is_empty() {
-            return found;
-        }
-    }
+    let pages = pages(actor, &format!("GET /advisorytransfers/v1/groups/{group}/export?{query}")).await;
+    pages.iter().flat_map(|page| page["advisories"].as_array().cloned().unwrap_or_default()).collect()
 }
 
 fn outcomes(imported: &Value) -> Vec<&str> {

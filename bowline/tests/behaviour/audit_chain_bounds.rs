@@ -1,17 +1,15 @@
 //! What a verification of a chain reads at once, and that it waits for its turn before it reads.
 
-use bowline_contract::Method as _;
 use bowline_contract::bowline::audit::v1::VerifyChainRequest;
 use bowline_contract::bowline::audit::v1::rpc::audit::VerifyChain;
 use bowline_core::Reason;
-use bowline_pipeline::{Call, Transport};
+use bowline_pipeline::Call;
 use bowline_store::Engine;
 use bowline_testkit::{Actor, TestServer, each_engine};
-use prost::Message as _;
 use serde_json::Value;
 
 use crate::audit_log::numbered;
-use crate::support::{call, execute, number};
+use crate::support::{call, execute, number, passed_on};
 
 /// Adds rows with snapshots of this size to an organization's history.
 async fn add_rows(server: &TestServer, org: &str, rows: usize, bytes: usize) {
@@ -51,18 +49,7 @@ async fn a_part_of_a_chain_has_eight_mebibytes_of_snapshots_at_most(server: &Tes
 
 /// A verification, as a transport passes it on.
 fn verification(server: &TestServer, actor: &Actor, request: &VerifyChainRequest) -> Call {
-    let pipeline = &server.server().parts().pipeline;
-    let method = pipeline.contract.by_full_name(VerifyChain::FULL_NAME).expect("the method").index;
-    Call {
-        method,
-        payload: request.encode_to_vec().into(),
-        caller: pipeline.admit(method, actor.token.clone(), None).expect("a caller"),
-        request_id: "request-1".into(),
-        transport: Transport::Grpc,
-        present: None,
-        slice: None,
-        resume: None,
-    }
+    passed_on::<VerifyChain>(server, actor, request)
 }
 
 async fn a_verification_takes_its_turn_before_it_reads(server: &TestServer) {

@@ -9,7 +9,7 @@ use bowline_core::rfc3339::{self, Digits};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, each, holder, number, ok, rejected, uid_of};
+use crate::support::{call, each, holder, number, ok, pages, rejected, uid_of};
 
 /// Waits until every row has its number.
 pub(crate) async fn numbered(server: &TestServer) {
@@ -24,16 +24,8 @@ pub(crate) async fn numbered(server: &TestServer) {
 
 /// All entries that the caller is shown, page by page.
 async fn entries(actor: &Actor, query: &str) -> Vec<Value> {
-    let mut all = Vec::new();
-    let mut token = String::new();
-    loop {
-        let page = ok(actor, &format!("GET /audit/v1/entries?{query}&page_token={token}"), Value::Null).await;
-        all.extend(page["entries"].as_array().cloned().unwrap_or_default());
-        token = page["nextPageToken"].as_str().unwrap_or_default().into();
-        if token.is_empty() {
-            return all;
-        }
-    }
+    let pages = pages(actor, &format!("GET /audit/v1/entries?{query}")).await;
+    pages.iter().flat_map(|page| page["entries"].as_array().cloned().unwrap_or_default()).collect()
 }
 
 fn numbers(entries: &[Value], member: &str) -> Vec<i64> {

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use bowline_contract::bowline::libraries::v1::GetBlockStatisticsRequest;
+use bowline_contract::bowline::libraries::v1::rpc::decisions::GetBlockStatistics;
 use bowline_core::{Clock as _, Error, Uidp};
 use bowline_libraries::decide::{Refusal, Subject};
 use bowline_libraries::{BlockedDownload, Language, Mode, prune_block_statistics, record_blocked_download};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{each, execute, holder, number, ok, rejected};
+use crate::support::{each, execute, holder, number, ok, rejected, same_over_grpc};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -93,6 +95,9 @@ async fn refused_downloads_are_counted_by_day_policy_package_reason_and_ecosyste
         (vec!["JAVA", "PYTHON"], vec!["4", "3"])
     );
 
+    let request = GetBlockStatisticsRequest { parent: org.clone(), ..Default::default() };
+    same_over_grpc::<GetBlockStatistics>(server, &owner, request, &shown).await;
+
     let logged = ok(&owner, &what(&org, "mode=LIBRARY_POLICY_BINDING_MODE_LOG"), Value::Null).await;
     assert_eq!(each(&logged["packages"], "package"), ["six"]);
     let python = ok(&owner, &what(&org, "ecosystem=PYTHON"), Value::Null).await;
@@ -134,6 +139,34 @@ async fn what_cannot_be_counted_is_refused_and_names_need_their_capability(serve
     assert_eq!(each(&shown["policies"], "name"), ["", ""], "names of policies need the right to list them");
 }
 
+/// Refusals of so many packages, on a day before today.
+const MANY: &str = "INSERT INTO library_block_days (org, mode, day, ecosystem, policy, reason, package, attempts)
+    WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < CAST(CAST($3 AS TEXT) AS BIGINT))
+    SELECT $1, 1, CAST(CAST($2 AS TEXT) AS BIGINT), 3, 'p', 'COOLDOWN', 'package-' || n, 2 FROM up";
+
+async fn a_day_is_counted_however_many_packages_it_has(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let today = server.clock().now() / (24 * 3600 * 1_000_000);
+    let day = |ago: i64| (today - ago).to_string();
+    execute(server, MANY, &[&org, &day(1), "60000"]).await;
+    let shown = ok(&owner, &what(&org, ""), Value::Null).await;
+    assert_eq!((&shown["attempts"], &shown["packageCount"]), (&json!("120000"), &json!(60000)));
+    assert_eq!((&shown["incomplete"], &shown["policies"][0]["packages"]), (&json!(false), &json!(60000)));
+    let packages = shown["packages"].as_array().expect("packages");
+    assert_eq!((packages.len(), &packages[0]["package"]), (100, &json!("package-1")));
+    // Beyond the bound, days are left out, but for the newest one with refusals.
+    execute(server, MANY, &[&org, &day(3), "200000"]).await;
+    let shown = ok(&owner, &what(&org, ""), Value::Null).await;
+    assert_eq!((&shown["attempts"], &shown["incomplete"]), (&json!("120000"), &json!(true)));
+    assert_eq!((shown["days"].as_array().map(Vec::len), &shown["days"][0]["day"]), (Some(3), &shown["countedFrom"]));
+    execute(server, "DELETE FROM library_block_days WHERE day = CAST(CAST($1 AS TEXT) AS BIGINT)", &[&day(1)]).await;
+    execute(server, MANY, &[&org, &day(4), "10"]).await;
+    let shown = ok(&owner, &what(&org, ""), Value::Null).await;
+    assert_eq!((&shown["attempts"], &shown["incomplete"]), (&json!("400000"), &json!(true)));
+    assert_eq!(attempts(&shown["days"]), ["400000", "0", "0", "0"]);
+}
+
 async fn counts_end_with_their_organization_and_their_time(server: &TestServer) {
     let (org, _) = filled(server).await;
     let counts = "SELECT count(*) FROM library_block_days";
@@ -151,5 +184,6 @@ async fn counts_end_with_their_organization_and_their_time(server: &TestServer) 
 each_engine!(
     refused_downloads_are_counted_by_day_policy_package_reason_and_ecosystem,
     what_cannot_be_counted_is_refused_and_names_need_their_capability,
+    a_day_is_counted_however_many_packages_it_has,
     counts_end_with_their_organization_and_their_time,
 );

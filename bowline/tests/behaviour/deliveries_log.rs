@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::deliveries::{create_group, status, subscribe, until};
 use crate::sink::{Answer, Sink};
-use crate::support::{absent, each, execute, holder, number, ok, rejected};
+use crate::support::{absent, each, each_of, execute, holder, number, ok, pages, rejected};
 
 fn path(subscription: &str) -> String {
     format!("/events/bowline/v1/subscriptions/{subscription}")
@@ -76,18 +76,8 @@ async fn the_newest_two_hundred_are_stored_and_go_with_the_subscription(server: 
     create_group(&operator, &org, "team").await;
     until("the newest", async || deliveries(&operator, &subscription).await[0]["number"] == "201").await;
     assert_eq!(number(server, "SELECT count(*) FROM delivery_attempts").await, 200);
-    let mut pages: Vec<String> = Vec::new();
-    let mut token = String::new();
-    loop {
-        let what = format!("GET {}/deliveries?page_size=90&page_token={token}", path(&subscription));
-        let page = ok(&operator, &what, Value::Null).await;
-        pages.extend(each(&page["deliveries"], "number").into_iter().map(String::from));
-        page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
-        if token.is_empty() {
-            break;
-        }
-    }
-    assert_eq!(pages, (2..=201).rev().map(|n| n.to_string()).collect::<Vec<_>>());
+    let listed = pages(&operator, &format!("GET {}/deliveries?page_size=90", path(&subscription))).await;
+    assert_eq!(each_of(&listed, "deliveries", "number"), (2..=201).rev().map(|n| n.to_string()).collect::<Vec<_>>());
     ok(&operator, &format!("DELETE /events/v2/subscriptions/{subscription}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM delivery_attempts").await, 0);
     rejected(&operator, &format!("GET {}/deliveries", path(&subscription)), Value::Null, 404, "NOT_FOUND").await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::people_support::{
     Own, actor, context, map, offered, own, people, plain, provision, sign_in, uid_of_provider, vouched,
 };
-use crate::support::{Machine, call, each, execute, holder, machine, ok, rejected, role, uid_of};
+use crate::support::{Machine, call, each, execute, holder, machine, ok, pages, rejected, role, uid_of};
 
 /// What an explanation says first: whether it is allowed, and by what.
 fn verdict(explanation: &Value) -> (bool, &str) {
@@ -195,16 +195,9 @@ async fn lists_of_access_have_pages_from_the_root_down(server: &TestServer) {
         expected.extend([someone.clone(), someone]);
     }
     execute(server, "UPDATE identities SET expires_at = 1 WHERE uid = $1", &[&expected[1]]).await;
-    let (mut seen, mut token) = (Vec::new(), String::new());
-    loop {
-        let page = format!("GET /iam/v1/access:effective?scope={team}&pageSize=2&pageToken={token}");
-        let page = ok(&reader.actor, &page, Value::Null).await;
-        seen.extend(page["entries"].as_array().expect("entries").clone());
-        page["nextPageToken"].as_str().expect("a token").clone_into(&mut token);
-        if token.is_empty() {
-            break;
-        }
-    }
+    let listed = pages(&reader.actor, &format!("GET /iam/v1/access:effective?scope={team}&page_size=2")).await;
+    let entries = |page: &Value| page["entries"].as_array().expect("entries").clone();
+    let seen: Vec<Value> = listed.iter().flat_map(entries).collect();
     let identities: Vec<String> = seen.iter().map(|entry| entry["identity"].as_str().expect("a uid").into()).collect();
     assert_eq!(identities[0], reader.uid);
     let sorted = |mut list: Vec<String>| {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use bowline_contract::bowline::registry::v1::PreviewGroupRetentionRequest;
+use bowline_contract::bowline::registry::v1::rpc::registry_policies::PreviewGroupRetention;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::contents::digest;
-use crate::support::{absent, each, execute, holder, image, ok, rejected};
+use crate::support::{absent, each, execute, holder, image, ok, rejected, same_over_grpc};
 
 async fn preview(actor: &Actor, group: &str, query: &str) -> Value {
     ok(actor, &format!("GET /registrypolicies/v1/groups/{group}:previewRetention?{query}"), Value::Null).await
@@ -58,6 +60,8 @@ async fn a_group_shows_what_retention_would_remove_from_each_repository(server: 
     // By the rules in force, only the repository with rules of its own loses something.
     let now = preview(&viewer, &org, "").await;
     assert_eq!(sums(&now), [row("a", "", 0, 3), row("b", "", 0, 2), row("c", &c, 3, 1)]);
+    let request = PreviewGroupRetentionRequest { parent: org.clone(), ..Default::default() };
+    same_over_grpc::<PreviewGroupRetention>(server, &viewer, request, &now).await;
     // With rules of the organization, the others follow these.
     let tried = preview(&viewer, &org, "retention.keepPatterns=v1").await;
     let expected = [row("a", &org, 2, 1), row("b", &org, 1, 1), row("c", &c, 3, 1)];

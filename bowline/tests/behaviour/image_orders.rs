@@ -1,11 +1,13 @@
 //! Images of a repository in the order of their names, sizes and pulls.
 
+use bowline_contract::bowline::registry::v1::ListImagesRequest;
+use bowline_contract::bowline::registry::v1::rpc::images::ListImages;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::contents::{Manifest, digest, store};
 use crate::posture::tag;
-use crate::support::{each, execute, image, ok, rejected};
+use crate::support::{call, each, each_of, execute, image, ok, pages, rejected, same_over_grpc};
 
 async fn list(actor: &Actor, repo: &str, query: &str) -> Value {
     ok(actor, &format!("GET /images/v1/repos/{repo}/images?{query}"), Value::Null).await
@@ -13,15 +15,8 @@ async fn list(actor: &Actor, repo: &str, query: &str) -> Value {
 
 /// The images of all pages, each by the character of its digest.
 async fn walked(actor: &Actor, repo: &str, query: &str) -> String {
-    let (mut all, mut token) = (String::new(), String::new());
-    loop {
-        let page = list(actor, repo, &format!("{query}&page_size=1&page_token={token}")).await;
-        all.extend(each(&page["images"], "digest").iter().filter_map(|digest| digest.chars().last()));
-        page["nextPageToken"].as_str().expect("a token").clone_into(&mut token);
-        if token.is_empty() {
-            return all;
-        }
-    }
+    let pages = pages(actor, &format!("GET /images/v1/repos/{repo}/images?{query}&page_size=1")).await;
+    each_of(&pages, "images", "digest").iter().filter_map(|digest| digest.chars().last()).collect()
 }
 
 /// An index `0` of the images `1` and `2`, and the images `3` and `4`; `5` has no tag, and a referrer's tag is at `3`.
@@ -70,6 +65,8 @@ async fn images_are_ordered_by_name_size_and_pull(server: &TestServer) {
     }
     let sizes = list(&operator, &repo, "order_by=size").await;
     assert_eq!(each(&sizes["images"], "size"), ["50", "250", "309"], "an index is as large as its images");
+    let request = ListImagesRequest { repo_uid: repo.clone(), order_by: "size".into(), ..Default::default() };
+    same_over_grpc::<ListImages>(server, &operator, request, &sizes).await;
     execute(server, "DELETE FROM tags WHERE parent = $1 AND hidden = 1", &[&repo]).await;
     assert_eq!(walked(&operator, &repo, "untagged=true&order_by=size").await, "5");
 }
@@ -93,4 +90,32 @@ async fn orders_that_cannot_be_served_are_refused(server: &TestServer) {
     assert_eq!(walked(&operator, &repo, "order_by=name").await, "430", "an index has the names");
 }
 
-each_engine!(images_are_ordered_by_name_size_and_pull, orders_that_cannot_be_served_are_refused);
+/// So many members of the index `0` besides its own.
+const MEMBERS: &str =
+    "INSERT INTO manifest_references (manifest, place, kind, digest, media_type, size, os, architecture, variant)
+    WITH RECURSIVE up(n) AS (SELECT 10 UNION ALL SELECT n + 1 FROM up WHERE n < 100010)
+    SELECT $1, n, 3, 'none-' || n, '', 0, 'linux', '', '' FROM up";
+
+async fn members_are_bounded_and_ordered_images_are_read_a_few_at_a_time(server: &TestServer) {
+    let repo = filled(server).await;
+    let operator = server.operator().await;
+    execute(server, MEMBERS, &[&digest('0')]).await;
+    let what = |query: &str| format!("GET /images/v1/repos/{repo}/images?{query}");
+    let refusal = rejected(&operator, &what("order_by=size"), Value::Null, 400, "FAILED_PRECONDITION").await;
+    assert!(refusal.message().contains("more than 100000 members"), "{}", refusal.message());
+    // Those that read much take turns, and the others do not.
+    for (query, is_heavy) in [("order_by=size", true), ("order_by=push_time", false), ("page_size=1", false)] {
+        let calls = (0..12).map(|_| {
+            let (operator, what) = (operator.clone(), what(query));
+            async move { call(&operator, &what, Value::Null).await.status }
+        });
+        let statuses = futures_util::future::join_all(calls).await;
+        assert_eq!(statuses.contains(&429), is_heavy, "{query}: {statuses:?}");
+    }
+}
+
+each_engine!(
+    images_are_ordered_by_name_size_and_pull,
+    orders_that_cannot_be_served_are_refused,
+    members_are_bounded_and_ordered_images_are_read_a_few_at_a_time
+);

@@ -3,7 +3,7 @@
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, each, inventory, number, ok, rejected};
+use crate::support::{call, each, each_of, inventory, number, ok, pages, rejected};
 
 pub(crate) const BUILT: &str = "SOURCE_TYPE_INTERNAL";
 pub(crate) const REMEDIATED: &str = "SOURCE_TYPE_INTERNAL_REMEDIATED";
@@ -205,16 +205,8 @@ async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
     assert_eq!(names, ["org.Example:Requestor", "org.slf4j:slf4j-api", "requests", "torch"]);
     assert_eq!((&whole["totalCount"], &whole["artifacts"][2]["ecosystem"]), (&json!("4"), &json!("ECOSYSTEM_PYTHON")));
     for order in ["name", "name%20desc", "create_time", "update_time%20desc"] {
-        let (mut token, mut walked) = (String::new(), Vec::new());
-        loop {
-            let path = format!("GET /libraries/v2/artifacts?{of}&orderBy={order}&pageSize=1&pageToken={token}");
-            let page = ok(&operator, &path, Value::Null).await;
-            walked.extend(texts(&page["artifacts"], "name"));
-            token = page["nextPageToken"].as_str().unwrap_or_default().into();
-            if token.is_empty() {
-                break;
-            }
-        }
+        let list = format!("GET /libraries/v2/artifacts?{of}&orderBy={order}&page_size=1");
+        let mut walked = each_of(&pages(&operator, &list).await, "artifacts", "name");
         let mut sorted = walked.clone();
         sorted.sort();
         assert_eq!((walked.len(), &sorted), (4, &names), "{order}");
@@ -254,18 +246,9 @@ async fn versions_come_highest_first_as_their_ecosystem_orders_them(server: &Tes
     assert_eq!(versions("v2/artifacts/python:requests/versions?orderBy=version").await[0], "2.9.0");
     assert_eq!(versions("v2/artifacts/java:org.slf4j:slf4j-api/versions").await, ["2.0.0", "2.0.0-alpha1"]);
 
-    let (mut token, mut walked) = (String::new(), Vec::new());
-    loop {
-        let path = format!("GET /libraries/v2/artifacts/python:requests/versions?pageSize=1&pageToken={token}");
-        let page = ok(&operator, &path, Value::Null).await;
-        assert_eq!(page["totalCount"], "4");
-        walked.extend(texts(&page["artifactVersions"], "version"));
-        token = page["nextPageToken"].as_str().unwrap_or_default().into();
-        if token.is_empty() {
-            break;
-        }
-    }
-    assert_eq!(walked, built);
+    let listed = pages(&operator, "GET /libraries/v2/artifacts/python:requests/versions?page_size=1").await;
+    assert!(listed.iter().all(|page| page["totalCount"] == "4"), "{listed:?}");
+    assert_eq!(each_of(&listed, "artifactVersions", "version"), built);
     let shown = ok(&operator, "GET /libraries/v1/artifacts/python:requests/versions", Value::Null).await;
     assert_eq!(shown["items"][1]["id"], "python:requests:2.10.0+cgr.1:INTERNAL_REMEDIATED");
     assert_eq!((&shown["items"][1]["sizeBytes"], &shown["items"][1]["sourceType"]), (&json!("10"), &json!(REMEDIATED)));
@@ -285,17 +268,8 @@ async fn packages_of_npm_go_by_their_names_and_by_ids_of_one_segment(server: &Te
     let found = ok(&operator, "GET /libraries/v1/npm/packages?query=node", Value::Null).await;
     assert_eq!(texts(&found["items"], "packageName"), ["node", "node-fetch", "@types/node", "a-node"], "by relevance");
     assert_eq!(found["totalCount"], "4");
-    let (mut token, mut walked) = (String::new(), Vec::new());
-    loop {
-        let path = format!("GET /libraries/v1/npm/packages?query=node&pageSize=1&pageToken={token}");
-        let page = ok(&operator, &path, Value::Null).await;
-        walked.extend(texts(&page["items"], "packageName"));
-        token = page["nextPageToken"].as_str().unwrap_or_default().into();
-        if token.is_empty() {
-            break;
-        }
-    }
-    assert_eq!(walked, texts(&found["items"], "packageName"));
+    let listed = pages(&operator, "GET /libraries/v1/npm/packages?query=node&page_size=1").await;
+    assert_eq!(each_of(&listed, "items", "packageName"), texts(&found["items"], "packageName"));
     let upstream = "GET /libraries/v1/npm/packages?sourceTypes=NPM_SOURCE_TYPE_UPSTREAM_REGISTRY";
     assert_eq!(texts(&ok(&operator, upstream, Value::Null).await["items"], "packageName"), ["@types/node"]);
 

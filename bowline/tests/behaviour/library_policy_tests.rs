@@ -1,12 +1,15 @@
 //! Tests stored beside a library policy: they run at each update of it, which they refuse while one fails.
 
+use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1::rpc::policy_tests::{ListPolicyTests, SetPolicyTests, UpdatePolicy};
+use bowline_contract::v1::libraries::LibraryPolicy;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::barred;
 use crate::libraries::{UPSTREAM, import, version};
-use crate::support::{absent, call, each, newest_event, number, ok, rejected};
+use crate::support::{absent, call, each, newest_event, number, ok, rejected, same_over_grpc};
 
 /// Packages that were published a hundred days ago.
 async fn catalogue(server: &TestServer) {
@@ -36,6 +39,33 @@ async fn policy(owner: &Actor, org: &str) -> String {
     ok(owner, &format!("POST /libraries/v1/policies/{org}"), body).await["id"].as_str().expect("an id").into()
 }
 
+/// Stores the same tests over gRPC.
+async fn set_over_grpc(server: &TestServer, owner: &Actor, policy: &str, stored: &Value) {
+    let test = |purl: &str, expected: ours::ExpectedDecision, reason: &str, note: &str| ours::PolicyTest {
+        purl: purl.into(),
+        expected: expected as i32,
+        reason: reason.into(),
+        note: note.into(),
+    };
+    let tests = vec![
+        test("pkg:pypi/Good@1.0", ours::ExpectedDecision::Allowed, "", ""),
+        test("pkg:pypi/bad@1.0", ours::ExpectedDecision::Refused, "BLOCK_LIST", "as agreed"),
+    ];
+    let request = ours::SetPolicyTestsRequest { policy: policy.into(), tests, force: false };
+    same_over_grpc::<SetPolicyTests>(server, owner, request, stored).await;
+}
+
+/// Reads the tests over gRPC, and replaces the policy by itself.
+async fn read_and_update_over_grpc(server: &TestServer, owner: &Actor, policy: &str, listed: &Value) {
+    let request = ours::ListPolicyTestsRequest { policy: policy.into() };
+    same_over_grpc::<ListPolicyTests>(server, owner, request, listed).await;
+    let same =
+        LibraryPolicy { id: policy.into(), name: "lax".into(), cooldown_days: Some(0), ..LibraryPolicy::default() };
+    let request = ours::UpdateTestedPolicyRequest { policy: Some(same), force: true };
+    let updated = owner.grpc::<UpdatePolicy>(request).await.expect("nothing changes");
+    assert_eq!(updated.policy.map(|policy| policy.name).as_deref(), Some("lax"));
+}
+
 async fn an_update_is_refused_while_a_test_fails(server: &TestServer) {
     catalogue(server).await;
     let org = server.organization("acme").await;
@@ -46,6 +76,7 @@ async fn an_update_is_refused_while_a_test_fails(server: &TestServer) {
     let stored = ok(&owner, &set, json!({ "tests": tests })).await;
     assert!(stored["results"].as_array().expect("results").iter().all(|one| one["passed"] == json!(true)), "{stored}");
     assert_eq!(stored["results"][0]["test"]["purl"], "pkg:pypi/good@1.0", "as the catalogue spells it");
+    set_over_grpc(server, &owner, &policy, &stored).await;
     let [kind, subject, ..] = newest_event(server).await;
     assert_eq!((kind.as_str(), &subject), ("dev.bowline.libraries.policy_tests.updated.v1", &policy));
     let audited = "SELECT count(*) FROM audit WHERE method LIKE '%PolicyTests.SetPolicyTests'";
@@ -79,6 +110,7 @@ async fn an_update_is_refused_while_a_test_fails(server: &TestServer) {
     let listed = ok(&owner, &format!("GET /librarypolicytests/v1/policies/{policy}:tests"), Value::Null).await;
     let passed: Vec<&Value> = listed["results"].as_array().expect("results").iter().map(|one| &one["passed"]).collect();
     assert_eq!(passed, [&json!(true), &json!(false)]);
+    read_and_update_over_grpc(server, &owner, &policy, &listed).await;
     // Nothing changes, so nothing is refused.
     ok(&owner, &update, lax).await;
     // The reason counts where a test names one.

@@ -1,7 +1,5 @@
 //! Previews and the one writer: what a client gives up stays counted until it has run.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use bowline_contract::Method as _;
@@ -9,30 +7,12 @@ use bowline_contract::bowline::preview::v1::PreviewRequest;
 use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, ListGroups};
 use bowline_contract::v2::iam::{CreateGroupRequest, Group};
-use bowline_core::Error;
-use bowline_pipeline::{Call, Transport};
-use bowline_store::{Engine, Load};
-use bowline_testkit::{Actor, TestServer, each_engine};
+use bowline_pipeline::Call;
+use bowline_store::Load;
+use bowline_testkit::{Actor, Engine, TestServer, each_engine};
 use prost::Message as _;
 
-use crate::deliveries::until;
-
-/// Holds the writer of the embedded database until the sender sends or is dropped.
-async fn hold_writer(server: &TestServer) -> mpsc::Sender<()> {
-    let (release, gate) = mpsc::channel::<()>();
-    let (gate, is_held) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicBool::new(false)));
-    let (held, db) = (is_held.clone(), server.server().parts().storage.db.clone());
-    tokio::spawn(async move {
-        let write = db.write(move |_| {
-            held.store(true, Ordering::SeqCst);
-            let _ = gate.lock().expect("the gate").recv();
-            Box::pin(async { Ok::<_, Error>(()) })
-        });
-        write.await.expect("the write ends");
-    });
-    until("the writer is held", async || is_held.load(Ordering::SeqCst)).await;
-    release
-}
+use crate::support::passed_on;
 
 /// Messages that wait for the writer.
 fn waiting(server: &TestServer) -> u64 {
@@ -44,35 +24,24 @@ fn waiting(server: &TestServer) -> u64 {
 
 /// A preview of a new group, as a transport passes it on.
 fn preview(server: &TestServer, actor: &Actor, parent: &str) -> Call {
-    let pipeline = &server.server().parts().pipeline;
-    let method = pipeline.contract.by_full_name(Preview::FULL_NAME).expect("the method").index;
     let group = Group { name: "previewed".into(), ..Group::default() };
     let request = CreateGroupRequest { parent: parent.into(), group: Some(group) };
     let type_url = "type.googleapis.com/chainguard.platform.iam.v2.CreateGroupRequest".to_owned();
     let request = prost_types::Any { type_url, value: request.encode_to_vec() };
     let request = PreviewRequest { method: CreateGroup::FULL_NAME.into(), request: Some(request) };
-    Call {
-        method,
-        payload: request.encode_to_vec().into(),
-        caller: pipeline.admit(method, actor.token.clone(), None).expect("a caller"),
-        request_id: "request-1".into(),
-        transport: Transport::Grpc,
-        present: None,
-        slice: None,
-        resume: None,
-    }
+    passed_on::<Preview>(server, actor, &request)
 }
 
-async fn previews_that_clients_give_up_do_not_pile_up_before_the_writer(server: &TestServer) {
-    if server.server().parts().storage.db.engine() == Engine::Postgres {
-        return;
-    }
+/// On PostgreSQL no writer is shared.
+#[tokio::test]
+async fn previews_that_clients_give_up_do_not_pile_up_before_the_writer_of_sqlite() {
+    let server = &TestServer::start(Engine::Sqlite).await;
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let pipeline = &server.server().parts().pipeline;
     assert!(pipeline.dispatch(preview(server, &operator, &org)).await.result.is_ok());
 
-    let release = hold_writer(server).await;
+    let release = server.hold_writer().await;
     let before = waiting(server);
     for _ in 0..24 {
         let call = pipeline.dispatch(preview(server, &operator, &org));
@@ -105,7 +74,4 @@ async fn the_access_line_of_a_preview_names_the_previewed_method(server: &TestSe
     assert_eq!(pipeline.dispatch(call).await.previewed, "");
 }
 
-each_engine!(
-    previews_that_clients_give_up_do_not_pile_up_before_the_writer,
-    the_access_line_of_a_preview_names_the_previewed_method
-);
+each_engine!(the_access_line_of_a_preview_names_the_previewed_method);

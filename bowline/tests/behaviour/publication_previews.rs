@@ -1,11 +1,13 @@
 //! What the approval of an event would publish, compared with what everyone reads after it.
 
+use bowline_contract::bowline::vulnerabilities::v1::PreviewPublicationRequest;
+use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::PreviewPublication;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, advisory, event, validate};
 use crate::deliveries::until;
-use crate::support::{absent, call, ok, rejected};
+use crate::support::{absent, call, ok, rejected, same_over_grpc};
 
 async fn preview(actor: &Actor, event: &str) -> Value {
     ok(actor, &format!("GET /advisoryreviews/v1/events/{event}:previewPublication"), Value::Null).await
@@ -45,6 +47,8 @@ async fn a_preview_is_what_everyone_reads_after_the_approval(server: &TestServer
     let second = event(&operator, &uid, json!({ "fixNotPlanned": { "note": "end of life" } })).await;
     let next = preview(&operator, &second).await;
     assert_eq!(next["published"], before["approved"]);
+    let request = PreviewPublicationRequest { uid: second.clone() };
+    same_over_grpc::<PreviewPublication>(server, &operator, request, &next).await;
     assert_eq!(next["approved"]["events"].as_array().map(Vec::len), Some(2));
     review(&operator, &second, "APPROVED").await;
     until("both events", async || documents().await["documents"][0]["advisories"][0] == next["approved"]).await;

@@ -1,11 +1,13 @@
 //! Repositories by a part of their name, with their usage, in an order of usage.
 
+use bowline_contract::bowline::registry::v1::SearchReposRequest;
+use bowline_contract::bowline::registry::v1::rpc::images::SearchRepos;
 use bowline_core::Clock as _;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::contents::digest;
-use crate::support::{absent, each, execute, holder, image, number, ok, rejected};
+use crate::support::{absent, each, each_of, execute, holder, image, number, ok, pages, rejected, same_over_grpc};
 
 const DAY: i64 = 24 * 3600 * 1_000_000;
 
@@ -19,15 +21,7 @@ async fn names(actor: &Actor, query: &str) -> Vec<String> {
 
 /// All names, page by page.
 async fn walked(actor: &Actor, query: &str) -> Vec<String> {
-    let (mut all, mut token) = (Vec::new(), String::new());
-    loop {
-        let page = list(actor, &format!("{query}&page_size=1&page_token={token}")).await;
-        all.extend(each(&page["repos"], "name").into_iter().map(String::from));
-        page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
-        if token.is_empty() {
-            return all;
-        }
-    }
+    each_of(&pages(actor, &format!("GET /images/v1/repos?{query}&page_size=1")).await, "repos", "name")
 }
 
 /// Three repositories of an organization, one of them in a team, and one elsewhere; each with what it is ordered by.
@@ -76,6 +70,8 @@ async fn repositories_have_their_usage_and_are_ordered_by_it(server: &TestServer
         assert_eq!(repo[member], expected, "{member}");
     }
     assert_eq!((&shown["totalCount"], &shown["nextPageToken"]), (&json!("1"), &Value::Null));
+    let request = SearchReposRequest { scope: org.clone(), query: "EBSI".into(), ..Default::default() };
+    same_over_grpc::<SearchRepos>(server, &operator, request, &shown).await;
     for (order, expected) in [
         ("", ["api", "web", "website"]),
         ("name", ["api", "web", "website"]),
@@ -115,6 +111,37 @@ async fn hidden_repositories_are_as_if_they_were_not(server: &TestServer) {
     let unknown = list(&reader, &format!("scope={}&query=web", absent(&org))).await;
     assert_eq!(list(&reader, &format!("scope={other}&query=web")).await, unknown);
     assert_eq!(list(&server.stranger().await, "query=web").await, unknown);
+}
+
+/// Names of repositories that only the search has, so that many of them are written at once.
+const MANY: &str = "INSERT INTO search_names (kind, uid, org, name)
+    WITH RECURSIVE up(n) AS (SELECT 100000 UNION ALL SELECT n + 1 FROM up WHERE n < 125000)
+    SELECT 2, $1 || '/0000000000' || n, $1, 'web-' || n FROM up";
+
+async fn however_many_repositories_are_hidden_a_search_is_the_same(server: &TestServer) {
+    let [org, team, _] = filled(server).await;
+    let reader = holder(server, &org, "reader", &team, &["CAP_REPO_LIST"]).await.actor;
+    let wide = holder(server, &org, "wide", &team, &["CAP_REPO_LIST"]).await;
+    let role = crate::support::role(server, &org, "lists", &["CAP_REPO_LIST"]).await;
+    for n in 0..16 {
+        let group = server.group(&org, &format!("empty-{n}")).await;
+        server.bind(&wide.uid, &role, &group).await;
+    }
+    let queries = ["query=web", "query=we&order_by=size", "query=ebs", "query=web&order_by=pull_time"];
+    let mut before = Vec::new();
+    for query in queries {
+        before.push(list(&reader, query).await);
+        assert_eq!(list(&wide.actor, query).await, before[before.len() - 1], "{query}");
+    }
+    execute(server, MANY, &[&org]).await;
+    for (query, before) in queries.iter().zip(&before) {
+        assert_eq!(each(&before["repos"], "name"), ["website"], "{query}");
+        assert_eq!(list(&reader, query).await, *before, "{query}");
+    }
+    // Names are compared with so many groups one by one: such a search says that it ended early.
+    let shown = list(&wide.actor, "query=web").await;
+    assert_eq!((&shown["incomplete"], &shown["repos"]), (&json!(true), &json!([])), "{shown}");
+    assert_eq!(list(&wide.actor, &format!("query=web&scope={team}")).await["totalCount"], json!("1"));
 }
 
 async fn searches_that_mean_nothing_are_refused(server: &TestServer) {
@@ -165,6 +192,7 @@ async fn more_repositories_than_can_be_ordered_are_refused(server: &TestServer) 
 each_engine!(
     repositories_have_their_usage_and_are_ordered_by_it,
     hidden_repositories_are_as_if_they_were_not,
+    however_many_repositories_are_hidden_a_search_is_the_same,
     searches_that_mean_nothing_are_refused,
     more_repositories_than_can_be_ordered_are_refused,
 );

@@ -1,31 +1,73 @@
-//! How much one search examines, and that it says so where that was not everything.
+//! How much one search examines, that it says so where that was not everything, and that hidden names do not count.
 
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{each, execute, holder, ok, person, rejected};
+use crate::support::{each, execute, holder, ok, person, rejected, role};
 
 /// Names of repositories that only the search has, so that many of them are written at once.
 const MANY: &str = "INSERT INTO search_names (kind, uid, org, name)
     WITH RECURSIVE up(n) AS (SELECT 100000 UNION ALL SELECT n + 1 FROM up WHERE n < 125000)
     SELECT 2, $1 || '/0000000000' || n, $1, 'page-' || n FROM up";
 
-async fn a_search_examines_so_many_names_and_says_so(server: &TestServer) {
+async fn hidden_names_change_no_result(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let team = server.group(&org, "team").await;
+    server.repo(&team, "pages").await;
+    let bot = holder(server, &org, "bot", &team, &["CAP_REPO_LIST"]).await.actor;
+    let find = async |query: &str| {
+        ok(&bot, &format!("GET /search/v1/results?query={query}&kinds=SEARCH_KIND_REPO"), Value::Null).await
+    };
+    let mut before = Vec::new();
+    for query in ["page", "pages", "age", "age-1", "p"] {
+        before.push((query, find(query).await));
+    }
+    execute(server, MANY, &[&org]).await;
+    for (query, before) in before {
+        assert_eq!(find(query).await, before, "{query}");
+        let names = before["sections"].as_array().map(Vec::len);
+        assert_eq!(names, Some(usize::from(query != "age-1")), "{query}: {before}");
+    }
+}
+
+/// Names are compared with the ranges of a caller who has many, so many of them at most.
+async fn a_caller_with_many_groups_reads_that_a_search_ended_early(server: &TestServer) {
     let org = server.organization("acme").await;
     let team = server.group(&org, "team").await;
     server.repo(&team, "pages").await;
     execute(server, MANY, &[&org]).await;
-    let bot = holder(server, &org, "bot", &team, &["CAP_REPO_LIST"]).await.actor;
-    for (query, incomplete, names) in [("page", true, vec![]), ("pages", false, vec!["pages"])] {
-        let found =
-            ok(&bot, &format!("GET /search/v1/results?query={query}&kinds=SEARCH_KIND_REPO"), Value::Null).await;
+    let bot = holder(server, &org, "bot", &team, &["CAP_REPO_LIST"]).await;
+    let lists = role(server, &org, "lists", &["CAP_REPO_LIST"]).await;
+    for n in 0..16 {
+        let group = server.group(&org, &format!("empty-{n}")).await;
+        server.bind(&bot.uid, &lists, &group).await;
+    }
+    for (query, incomplete, names) in [("page", true, vec![]), ("pages", false, vec!["pages"]), ("age-1", true, vec![])]
+    {
+        let what = format!("GET /search/v1/results?query={query}&kinds=SEARCH_KIND_REPO");
+        let found = ok(&bot.actor, &what, Value::Null).await;
         let section = &found["sections"][0];
         assert_eq!((&section["incomplete"], each(&section["hits"], "name")), (&json!(incomplete), names), "{found}");
         assert_eq!(section["nextPageToken"], "", "{found}");
+        let found = ok(&bot.actor, &format!("{what}&scope={team}"), Value::Null).await;
+        assert_ne!(found["sections"][0]["incomplete"], json!(true), "{found}");
     }
-    // The same within names: none begins with this text.
-    let found = ok(&bot, "GET /search/v1/results?query=age-1&kinds=SEARCH_KIND_REPO", Value::Null).await;
-    assert_eq!((&found["sections"][0]["incomplete"], &found["sections"][0]["hits"]), (&json!(true), &json!([])));
+}
+
+/// The search marks kinds and organizations with characters that are for private use: texts may have them, too.
+async fn names_with_characters_for_private_use_are_searched(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let group = server.group(&org, "marked").await;
+    let marks = "x\u{f101}\u{f101}\u{f101}y";
+    execute(server, "UPDATE groups SET name = $2 WHERE uid = $1", &[&group, marks]).await;
+    server.group(&org, "plain").await;
+    let operator = server.operator().await;
+    for (query, count) in [("%EF%84%81%EF%84%81%EF%84%81", 1), ("%EF%84%82%EF%84%82%EF%84%82", 0), ("%EF%84%81y", 0)] {
+        let what = format!("GET /search/v1/results?query={query}&kinds=SEARCH_KIND_GROUP");
+        let found = ok(&operator, &what, Value::Null).await;
+        let hits = found["sections"][0]["hits"].as_array().map_or(0, Vec::len);
+        assert_eq!(hits, count, "{query}: {found}");
+    }
 }
 
 async fn a_search_over_more_than_32_organizations_wants_a_scope(server: &TestServer) {
@@ -58,7 +100,9 @@ async fn a_query_of_spaces_is_refused(server: &TestServer) {
 }
 
 each_engine!(
-    a_search_examines_so_many_names_and_says_so,
+    hidden_names_change_no_result,
+    a_caller_with_many_groups_reads_that_a_search_ended_early,
+    names_with_characters_for_private_use_are_searched,
     a_search_over_more_than_32_organizations_wants_a_scope,
     a_query_of_spaces_is_refused
 );

@@ -2,10 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_contract::Method;
 use bowline_core::Error;
+use bowline_pipeline::{Call, Transport};
 use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, RestReply, TestServer};
 use http::HeaderMap;
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use crate::contents::Manifest;
@@ -73,6 +76,76 @@ impl Refusal {
     pub(crate) fn fields(&self) -> Vec<String> {
         self.violations().into_iter().map(|(field, _)| field).collect()
     }
+}
+
+/// A request over gRPC, as the transport passes it on to the pipeline.
+pub(crate) fn passed_on<M: Method>(server: &TestServer, actor: &Actor, request: &M::Request) -> Call {
+    let pipeline = &server.server().parts().pipeline;
+    let method = pipeline.contract.by_full_name(M::FULL_NAME).expect("the method").index;
+    Call {
+        method,
+        payload: request.encode_to_vec().into(),
+        caller: pipeline.admit(method, actor.token.clone(), None).expect("a caller"),
+        request_id: "request-1".into(),
+        transport: Transport::Grpc,
+        present: None,
+        slice: None,
+        resume: None,
+    }
+}
+
+/// Calls `M` over gRPC, whose response must be the same as this one over REST.
+pub(crate) async fn same_over_grpc<M: Method>(server: &TestServer, actor: &Actor, request: M::Request, rest: &Value) {
+    let response = actor.grpc::<M>(request).await.unwrap_or_else(|error| panic!("{}: {error:?}", M::FULL_NAME));
+    let parts = server.server().parts();
+    let output = parts.contract.by_full_name(M::FULL_NAME).expect("the method").output.full_name();
+    let (tables, mut json) = (&parts.pipeline.tables, Vec::new());
+    let message = tables.message(output).expect("the message");
+    tables.to_json(message, &response.encode_to_vec(), &Default::default(), &mut json).expect("JSON");
+    let grpc: Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(filled(&grpc), filled(rest), "{}", M::FULL_NAME);
+}
+
+/// A JSON value without what one transport writes and the other leaves out: empty members, and the second spelling of names.
+fn filled(value: &Value) -> Value {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty() || text == "0" || text.ends_with("_UNSPECIFIED"),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(_) => false,
+    };
+    match value {
+        Value::Object(members) => {
+            let is_second = |name: &str| name.contains('_');
+            let filled = members.iter().map(|(name, value)| (name.clone(), filled(value)));
+            filled
+                .filter(|(name, value)| !is_empty(value) && !is_second(name))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        }
+        Value::Array(items) => items.iter().map(filled).collect(),
+        other => other.clone(),
+    }
+}
+
+/// All pages of a list. The path has a query, which names the size of a page where that matters.
+pub(crate) async fn pages(actor: &Actor, what: &str) -> Vec<Value> {
+    let (mut pages, mut token) = (Vec::new(), String::new());
+    loop {
+        let page = ok(actor, &format!("{what}&page_token={token}"), Value::Null).await;
+        page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
+        pages.push(page);
+        if token.is_empty() {
+            return pages;
+        }
+    }
+}
+
+/// The values of one member of each element of the list that each page has.
+pub(crate) fn each_of(pages: &[Value], list: &str, member: &str) -> Vec<String> {
+    pages.iter().flat_map(|page| each(&page[list], member)).map(String::from).collect()
 }
 
 /// A machine identity and someone who acts as it.

@@ -173,6 +173,16 @@ async fn shells_complete_names_of_the_server() {
         let offered = candidates(&terminal, words).await;
         assert!(offered.iter().any(|one| one == candidate), "{words:?}: {offered:?}");
     }
+    // The server that the line names is asked, in place of the variable's.
+    let of_line = ["iam", "groups", "get", "--api", &terminal.api, "ac"];
+    let mut shell = terminal.command();
+    shell
+        .env("BOWLINE_COMPLETE", "fish")
+        .env("BOWLINE_API", "http://127.0.0.1:1")
+        .args(["--", "bowline"])
+        .args(of_line);
+    let offered = ended(&shell.output().await.expect("the binary runs"), 0);
+    assert!(offered.starts_with("acme"), "{offered}");
     // Without a sign-in, a server, or a name that begins so, there is nothing, and no message.
     for words in [&["iam", "groups", "get", "zz"][..], &["iam", "groups", "get", "zz/"]] {
         assert!(candidates(&terminal, words).await.is_empty(), "{words:?}");

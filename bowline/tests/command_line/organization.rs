@@ -94,7 +94,7 @@ const DELETIONS: &[(&str, &str, &str, &[&str])] = &[
     (
         "v2.SubscriptionsService.DeleteSubscription",
         "uid",
-        "Subscription acme/team (https://hooks.example.com/bowline)",
+        "Subscription acme/team (https://hooks.example.com/…#3ecd3003)",
         &[],
     ),
     ("v2.ReposService.DeleteRepo", "uid", "Repository acme/team/follower", &["RepositoryPolicy acme/team/follower"]),
@@ -102,6 +102,30 @@ const DELETIONS: &[(&str, &str, &str, &[&str])] = &[
     ("DeleteBinding", "id", "LibraryPolicyBinding acme (JAVASCRIPT, LIBRARY_POLICY_BINDING_MODE_LOG)", &[]),
     ("DeletePolicy", "id", "LibraryPolicy acme/strict", &[]),
 ];
+
+/// The paths of webhooks are often secrets, and plans are printed in the logs of CI jobs.
+async fn addresses_of_webhooks_are_shown_by_their_hosts(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    let document = |path: &str| {
+        format!(
+            "kind: Group\npath: acme\n---\nkind: Subscription\npath: acme\nspec: {{sink: \"https://hooks.example.com/{path}\"}}\n"
+        )
+    };
+    let file = desk.write("all.yaml", &document("hush-1"));
+    let mut printed = Vec::new();
+    for form in ["table", "json", "name"] {
+        printed.push(text(&desk.run("diff", &file, &["-o", form]).await.stdout));
+    }
+    let made = desk.run("apply", &file, &[]).await;
+    printed.push(ended(&made, 0) + &text(&made.stderr));
+    desk.write("all.yaml", &document("hush-2"));
+    printed.push(ended(&desk.run("diff", &file, &["--prune"]).await, 7));
+    for text in &printed {
+        assert!(!text.contains("hush") && text.contains("(https://hooks.example.com/…#"), "{text}");
+    }
+    let hashes: BTreeSet<&str> = printed[4].split('#').skip(1).filter_map(|rest| rest.get(..8)).collect();
+    assert_eq!(hashes.len(), 2, "{}", printed[4]);
+}
 
 async fn each_kind_of_change_is_shown_and_repaired(server: &TestServer) {
     let desk = Desk::new(server).await;
@@ -222,4 +246,9 @@ async fn uid_of(desk: &Desk, label: &str) -> String {
 }
 
 by_engine!(multi_thread: an_export_applied_elsewhere_exports_the_same);
-each_engine!(multi_thread: each_kind_of_change_is_shown_and_repaired, edits_of_the_files_are_applied);
+each_engine!(
+    multi_thread:
+    each_kind_of_change_is_shown_and_repaired,
+    edits_of_the_files_are_applied,
+    addresses_of_webhooks_are_shown_by_their_hosts
+);

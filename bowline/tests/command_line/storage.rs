@@ -110,6 +110,15 @@ async fn shells_and_manuals_are_told_every_command() {
         assert!(candidates.lines().any(|line| line.split('\t').next() == Some(candidate)), "{words:?}: {candidates}");
     }
     ended(&run(home.path(), &["completion", "none"]).await, 2);
+    // A stray variable of that name does not make commands do nothing.
+    for (value, code) in [("tcsh", 2), ("1", 2), ("0", 0), ("", 0)] {
+        let mut stray = Command::new(env!("CARGO_BIN_EXE_bowline"));
+        stray.env_clear().env("HOME", home.path()).env("BOWLINE_COMPLETE", value).arg("version");
+        let output = stray.output().await.expect("the binary runs");
+        let printed = ended(&output, code);
+        assert_eq!(printed.starts_with("bowline "), code == 0, "{value:?}: {printed}");
+        assert_eq!(text(&output.stderr).contains("BOWLINE_COMPLETE"), code == 2, "{value:?}");
+    }
     assert!(ended(&run(home.path(), &["man"]).await, 0).contains(".TH bowline 1"));
     ended(&run(home.path(), &["man", "--out", "pages"]).await, 0);
     for page in ["bowline.1", "bowline-auth-login.1", "bowline-serve.1"] {

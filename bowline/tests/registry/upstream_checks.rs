@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{Actor, RestReply, TestServer, each_engine};
+use bowline_testkit::{Actor, Engine, RestReply, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::fake_upstream::{FakeUpstream, Scheme, USERNAME, account, mirror_as};
@@ -103,6 +103,33 @@ async fn a_replicated_tag_is_asked_for_and_callers_need_the_right_to_change(serv
     assert_eq!((refused.status, refused.header("retry-after").is_some()), (429, true), "{}", refused.text());
     let other = server.actor("owner", &org).await;
     assert_eq!(check(&other, &repo).await.status, 429, "also of the organization");
+}
+
+/// On PostgreSQL no writer is shared.
+#[tokio::test]
+async fn a_check_beyond_the_limit_takes_no_turn_of_the_writer_of_sqlite() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let upstream = FakeUpstream::start(Scheme::Open, Some(image(b"public"))).await;
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "app").await;
+    mirror_as(&server, &org, &upstream.base, "", "").await;
+    let editor = server.actor("editor", &org).await;
+    let refused = async || check(&editor, &repo).await.status == 429;
+    for made in 0.. {
+        if refused().await {
+            break;
+        }
+        assert!(made < 60, "no limit");
+    }
+    let release = server.hold_writer().await;
+    let mut is_refused = false;
+    for _ in 0..3 {
+        // One more is allowed each second, and its result waits for the writer.
+        is_refused |= tokio::time::timeout(Duration::from_secs(1), refused()).await == Ok(true);
+    }
+    drop(release);
+    assert!(is_refused, "refusals wait for the writer");
+    server.stop().await;
 }
 
 each_engine!(

@@ -1,8 +1,8 @@
-//! Names and UIDPs for the completion of shells, from the server of the current context.
+//! Names and UIDPs for the completion of shells, from the server that the line or the current context names.
 //!
 //! Completion is silent: without a token at hand, or where the server takes too long, there are no candidates.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -77,14 +77,27 @@ fn is_plain(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || "-_./@:+,=".contains(c)) && !text.starts_with('-')
 }
 
+/// The server that the completed line names, else the variables.
+fn target(arguments: impl IntoIterator<Item = OsString>) -> Target {
+    // The shell passes the line behind two dashes.
+    let line = arguments.into_iter().skip_while(|argument| argument != "--").skip(1);
+    let words: Vec<String> = line.filter_map(|word| word.into_string().ok()).collect();
+    let option = |name: &str| {
+        let behind = |word: &String| word.strip_prefix(name)?.strip_prefix('=').map(String::from);
+        let at = words.iter().rposition(|word| word == name || behind(word).is_some())?;
+        let value = words.get(at).and_then(behind).or_else(|| words.get(at + 1).cloned());
+        value.filter(|value| !value.is_empty() && !value.starts_with('-'))
+    };
+    Target {
+        context: option("--context").or_else(|| variable("BOWLINE_CONTEXT")),
+        api: option("--api").or_else(|| variable("BOWLINE_API")),
+        issuer: option("--issuer").or_else(|| variable("BOWLINE_ISSUER")),
+    }
+}
+
 /// Names that the text is the beginning of, with their UIDPs.
 async fn search(subject: Subject, text: &str) -> Result<Vec<(String, String)>, CliError> {
-    let target = Target {
-        context: variable("BOWLINE_CONTEXT"),
-        api: variable("BOWLINE_API"),
-        issuer: variable("BOWLINE_ISSUER"),
-    };
-    let api = Access::of(target).session()?.api_at_hand()?;
+    let api = Access::of(target(std::env::args_os())).session()?.api_at_hand()?;
     let (path, prefix) = text.rsplit_once('/').map_or((None, text), |(path, prefix)| (Some(path), prefix));
     if let Subject::Unnamed(method) = subject {
         let all = list(&api, method, Map::new()).await?;
@@ -129,6 +142,22 @@ async fn list(api: &Api, method: &str, mut request: Map<String, Value>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_server_is_that_of_the_line() {
+        let named = |line: &str| {
+            let target = target(line.split(' ').map(OsString::from));
+            [target.context, target.api, target.issuer].map(Option::unwrap_or_default)
+        };
+        let line = "bowline -- bowline registry repos get --context a --api=https://b.example --issuer c acme/";
+        assert_eq!(named(line), ["a", "https://b.example", "c"]);
+        assert_eq!(named("bowline -- bowline --context a iam --context b groups get x")[0], "b");
+        for without in
+            ["--context a", "-- bowline --contexts=a", "-- bowline --context", "-- bowline --context --yes x"]
+        {
+            assert_eq!(named(&format!("bowline {without}"))[0], "", "{without}");
+        }
+    }
 
     #[test]
     fn shells_get_nothing_to_run() {

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use bowline_client::ClientError;
+use bowline_client::{ClientError, LookupKind};
 use bowline_terminal::TerminalError;
 
 /// Why a command does not do its work: what was wrong and what to do.
@@ -91,7 +91,7 @@ impl CliError {
             CliError::Unknown(_) => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
-            CliError::Option(_) | CliError::Client(ClientError::Usage(_)) => 2,
+            CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,
             CliError::Terminal(error) => error.exit_code(),
             _ => 1,
         }
@@ -126,18 +126,18 @@ fn denial_hint(error: &ClientError) -> Option<String> {
 fn client_hint(error: &ClientError) -> Option<&'static str> {
     Some(match error {
         // The message of these names the command.
-        ClientError::NotSignedIn(text) if text.contains("bowline auth") => return None,
-        ClientError::NotSignedIn(_) | ClientError::Refused { code: 16, .. } => "sign in with: bowline auth login",
+        ClientError::NotSignedIn(_) | ClientError::NoServer => return None,
+        ClientError::UnusableToken(_) | ClientError::Refused { code: 16, .. } => "sign in with: bowline auth login",
         ClientError::Refused { code: 3, .. } => {
             "mend the field that is named; --help of the command lists what it takes"
         }
-        ClientError::NotFound(text) if text.starts_with("there is no role ") => {
+        ClientError::NotFound { kind: LookupKind::Role, .. } => {
             "`bowline iam roles list` shows the roles that you may see"
         }
-        ClientError::NotFound(text) if text.starts_with("there is no identity ") => {
+        ClientError::NotFound { kind: LookupKind::Identity, .. } => {
             "`bowline iam identities list` shows the identities that you may see"
         }
-        ClientError::Refused { code: 5, .. } | ClientError::NotFound(_) => {
+        ClientError::Refused { code: 5, .. } | ClientError::NotFound { .. } => {
             "paths look like organization/group/name; `bowline iam groups list` shows the groups that you may see"
         }
         ClientError::Refused { code: 6, .. } => "choose another name, or change what is there",
@@ -155,7 +155,6 @@ fn client_hint(error: &ClientError) -> Option<&'static str> {
         ClientError::NotTheApi(_) => {
             "see that the address is a Bowline server's, and that no proxy responds instead of it"
         }
-        ClientError::Usage(text) if text.contains("--api URL") => return None,
         ClientError::Usage(_) => "--help of the command describes what it takes",
         ClientError::File { .. } => "check the file, and the disk that it is on",
         ClientError::SignIn(_) => "begin again with: bowline auth login",
@@ -189,12 +188,12 @@ mod tests {
         let causes = [
             (CliError::from(ClientError::Usage("no".into())), 2),
             (CliError::from(TerminalError::Unconfirmed("no".into())), 2),
-            (CliError::from(ClientError::NotSignedIn("no".into())), 3),
+            (CliError::from(ClientError::UnusableToken("no".into())), 3),
             (refused(16), 3),
             (refused(7), 4),
             (CliError::from(ClientError::Transport("no".into())), 5),
             (CliError::from(ClientError::NotTheApi(502)), 5),
-            (CliError::from(ClientError::NotFound("no".into())), 6),
+            (CliError::from(ClientError::not_found(LookupKind::Other, "no")), 6),
             (refused(5), 6),
             (refused(6), 1),
             (refused(13), 1),
@@ -202,6 +201,20 @@ mod tests {
         for (error, code) in causes {
             assert_eq!(error.exit_code(), code, "{error:?}");
             assert!(error.hint().is_some(), "{error:?}");
+        }
+        for error in [ClientError::NotSignedIn("sign in with: bowline auth login".into()), ClientError::NoServer] {
+            let error = CliError::from(error);
+            assert!([2, 3].contains(&error.exit_code()) && error.hint().is_none(), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn hints_depend_on_what_was_looked_up_and_not_on_the_message() {
+        let hint = |kind| CliError::from(ClientError::not_found(kind, "there is no role \"x\"")).hint().unwrap();
+        assert!(hint(LookupKind::Role).contains("iam roles list"));
+        assert!(hint(LookupKind::Identity).contains("iam identities list"));
+        for kind in [LookupKind::Group, LookupKind::Repository, LookupKind::Other] {
+            assert!(hint(kind).contains("iam groups list"), "{kind:?}");
         }
     }
 }

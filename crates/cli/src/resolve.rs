@@ -1,6 +1,6 @@
 //! Places that a person names: by UIDP, or by the path of their names.
 
-use bowline_client::{Api, ClientError};
+use bowline_client::{Api, ClientError, LookupKind};
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
@@ -44,6 +44,17 @@ pub(crate) fn only(text: &str, kind: &str, mut found: Vec<String>) -> Result<Str
     }
 }
 
-fn none(text: &str, kind: &str) -> ClientError {
-    ClientError::NotFound(format!("there is no {kind} {text:?} that you may see"))
+fn none(text: &str, noun: &str) -> ClientError {
+    ClientError::not_found(lookup_kind(noun), format!("there is no {noun} {text:?} that you may see"))
+}
+
+/// The kind that a noun of messages means.
+pub(crate) fn lookup_kind(noun: &str) -> LookupKind {
+    match noun {
+        "group" => LookupKind::Group,
+        "repository" => LookupKind::Repository,
+        "role" => LookupKind::Role,
+        "identity" => LookupKind::Identity,
+        _ => LookupKind::Other,
+    }
 }

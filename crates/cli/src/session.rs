@@ -13,7 +13,7 @@ use clap::Args;
 use crate::{credential_helper, input};
 
 /// Which server is meant.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     /// Context to use instead of the current one
     #[arg(long, env = "BOWLINE_CONTEXT", value_name = "NAME", help_heading = "Connection")]
@@ -105,12 +105,7 @@ impl Session {
             require_one_server(target.context.as_deref().unwrap_or_default(), context, api)?;
         }
         let api = target.api.clone().or_else(|| context.map(|context| context.api.clone()));
-        let api = api.ok_or_else(|| {
-            ClientError::Usage(
-                "which server? Name it with --api URL, or keep it with: bowline context set NAME --api URL".into(),
-            )
-        })?;
-        let api = checked("api", &api)?;
+        let api = checked("api", &api.ok_or(ClientError::NoServer)?)?;
         let issuer = target.issuer.clone().or_else(|| context.and_then(|context| context.issuer.clone()));
         let issuer = checked("issuer", issuer.as_deref().unwrap_or(&api))?;
         let http = LazyClient::default();

@@ -68,8 +68,8 @@ impl Ambient {
         match self {
             Ambient::Variable(token) => Ok(token.trim().to_owned()),
             Ambient::File(path) => {
-                let gone =
-                    || ClientError::NotSignedIn(format!("{}: the token file does not exist any more", path.display()));
+                let why = || format!("{}: the token file does not exist any more", path.display());
+                let gone = || ClientError::UnusableToken(why());
                 Ok(files::read(path)?.ok_or_else(gone)?.trim().to_owned())
             }
             Ambient::GitHub { url, token } => from_github(http, url, token, audience).await,

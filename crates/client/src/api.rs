@@ -207,7 +207,7 @@ impl Api {
         if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
             let mut value =
-                value.map_err(|_| ClientError::NotSignedIn("the token has characters that no token has".into()))?;
+                value.map_err(|_| ClientError::UnusableToken("the token has characters that no token has".into()))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

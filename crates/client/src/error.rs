@@ -1,12 +1,26 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// What was looked up by a name that nothing has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum LookupKind {
+    Group,
+    Repository,
+    Role,
+    Identity,
+    Other,
+}
+
 /// Why something could not be done, in words for the person at the terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No one is signed in, or the sign-in has ended.
+    /// No one is signed in, or the sign-in has ended. The message names what helps.
     #[error("{0}")]
     NotSignedIn(String),
+    /// A token that was given cannot be one.
+    #[error("{0}")]
+    UnusableToken(String),
     /// The server answered with an error: its gRPC code, message and facts.
     #[error("{message}")]
     Refused {
@@ -26,11 +40,14 @@ pub enum ClientError {
     #[error("the server answered with HTTP status {0} and no error of the API")]
     NotTheApi(u16),
     /// Nothing has the name that was given, as far as the caller may see.
-    #[error("{0}")]
-    NotFound(String),
+    #[error("{message}")]
+    NotFound { kind: LookupKind, message: String },
     /// What was given is wrong.
     #[error("{0}")]
     Usage(String),
+    /// No server is named or known.
+    #[error("which server? Name it with --api URL, or keep it with: bowline context set NAME --api URL")]
+    NoServer,
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
@@ -40,6 +57,11 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Nothing of a kind has the name that was given; the message says so.
+    pub fn not_found(kind: LookupKind, message: impl Into<String>) -> ClientError {
+        ClientError::NotFound { kind, message: message.into() }
+    }
+
     pub(crate) fn transport(error: reqwest::Error) -> ClientError {
         // The chain says what happened; the URL may carry a code.
         let mut text = String::new();
@@ -74,12 +96,15 @@ impl ClientError {
 
     /// Whether what was named does not exist, as far as the caller may see.
     pub fn is_absent(&self) -> bool {
-        matches!(self, ClientError::NotFound(_) | ClientError::Refused { code: 5, .. })
+        matches!(self, ClientError::NotFound { .. } | ClientError::Refused { code: 5, .. })
     }
 
     /// Whether the server said that the token is not good.
     pub fn is_unauthenticated(&self) -> bool {
-        matches!(self, ClientError::NotSignedIn(_) | ClientError::Refused { code: 16, .. })
+        matches!(
+            self,
+            ClientError::NotSignedIn(_) | ClientError::UnusableToken(_) | ClientError::Refused { code: 16, .. }
+        )
     }
 
     /// Whether the server said that the request itself is wrong.

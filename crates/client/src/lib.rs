@@ -33,7 +33,7 @@ pub use cache::{TokenCache, Tokens};
 pub use contexts::{Context, Contexts};
 pub use device::DeviceSignIn;
 pub use docker::DockerConfig;
-pub use error::ClientError;
+pub use error::{ClientError, LookupKind};
 pub use headless::HeadlessSignIn;
 pub use issuer::{ExchangeRequest, Issuer, SignInRequest};
 pub use jwt::{Claims, claims};

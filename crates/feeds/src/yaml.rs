@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use granit_parser::{Event, Marker, Options, Parser, ScalarStyle};
+use bowline_formats::yaml::{self, YamlNode, YamlValue};
 
 use crate::problem::Unreadable;
 use crate::tree::{Budget, Limits, Node, too_long};
@@ -13,12 +13,26 @@ pub(crate) fn from_yaml(bytes: &[u8], limits: &Limits) -> Result<Node, Unreadabl
         return Err(too_long(bytes.len(), limits));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| Unreadable(format!("not readable as YAML: {error}")))?;
-    let mut builder = Builder { open: Vec::new(), done: None, budget: Budget::new(limits) };
-    for next in Parser::new_from_str_with_options(text, Options::default()) {
-        let (event, span) = next.map_err(|error| refuse(error.marker(), &error.info()))?;
-        builder.take(event).map_err(|reason| refuse(&span.start, &reason))?;
+    let mut budget = Budget::new(limits);
+    let read = yaml::documents(text, |depth| budget.spend(depth));
+    let mut documents = read.map_err(|problem| Unreadable(format!("not readable as YAML: {problem}")))?;
+    if let Some(second) = documents.get(1) {
+        let why = format!("not readable as YAML: line {}: a second document begins; only one is read", second.line);
+        return Err(Unreadable(why));
     }
-    Ok(builder.done.unwrap_or(Node::Null))
+    Ok(documents.pop().map_or(Node::Null, node))
+}
+
+/// A value without the lines of its parts.
+fn node(read: YamlNode) -> Node {
+    match read.value {
+        YamlValue::Null => Node::Null,
+        YamlValue::Text(text) => Node::Text(text),
+        YamlValue::List(elements) => Node::List(elements.into_iter().map(node).collect()),
+        YamlValue::Map(members) => {
+            Node::members(members.into_iter().map(|(name, _, value)| (name, node(value))).collect())
+        }
+    }
 }
 
 /// Reads a list of objects and returns their string members: for short lists inside of other documents.
@@ -38,64 +52,6 @@ fn texts_of(node: Node) -> Result<BTreeMap<String, String>, Unreadable> {
     };
     let text = |(name, value)| if let Node::Text(text) = value { Some((name, text)) } else { None };
     Ok(members.into_iter().filter_map(text).collect())
-}
-
-fn refuse(at: &Marker, reason: &str) -> Unreadable {
-    Unreadable(format!("not readable as YAML: line {}, column {}: {reason}", at.line(), at.col() + 1))
-}
-
-/// An open list or object.
-enum Open {
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>, Option<String>),
-}
-
-struct Builder {
-    open: Vec<Open>,
-    done: Option<Node>,
-    budget: Budget,
-}
-
-impl Builder {
-    fn take(&mut self, event: Event<'_>) -> Result<(), String> {
-        match event {
-            Event::Scalar(text, style, _, _) => {
-                self.budget.spend(self.open.len())?;
-                let is_null = style == ScalarStyle::Plain && matches!(text.as_ref(), "" | "~" | "null");
-                self.close(if is_null { Node::Null } else { Node::Text(text.into_owned()) })
-            }
-            Event::SequenceStart(..) => self.begin(Open::List(Vec::new())),
-            Event::MappingStart(..) => self.begin(Open::Map(Vec::new(), None)),
-            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List(elements)) => self.close(Node::List(elements)),
-                Some(Open::Map(members, None)) => self.close(Node::members(members)),
-                _ => Err("something ends that did not begin".into()),
-            },
-            // Aliases could make a small document expand to a large one.
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read".into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn begin(&mut self, open: Open) -> Result<(), String> {
-        self.budget.spend(self.open.len())?;
-        self.open.push(open);
-        Ok(())
-    }
-
-    fn close(&mut self, node: Node) -> Result<(), String> {
-        match self.open.last_mut() {
-            None if self.done.is_some() => return Err("a second document begins; only one is read".into()),
-            None => self.done = Some(node),
-            Some(Open::List(elements)) => elements.push(node),
-            Some(Open::Map(members, name)) => match (name.take(), node) {
-                (Some(name), node) => members.push((name, node)),
-                (None, Node::Text(text)) => *name = Some(text),
-                (None, _) => return Err("the name of a member is no text".into()),
-            },
-        }
-        Ok(())
-    }
 }
 
 pub(crate) fn to_yaml(node: &Node) -> Vec<u8> {

@@ -3,7 +3,7 @@
 //! One row counts a day's refusals of a package by a policy for a reason. It is written with the event, so that the
 //! sums agree with the attempts of the events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bowline_contract::bowline::libraries::v1 as ours;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::GetBlockStatistics;
@@ -12,7 +12,7 @@ use bowline_contract::v1::libraries as v1;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::{micros, timestamp};
-use bowline_store::{ReadTx, Row, Value, WriteTx, activity, placeholders};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, activity, placeholders};
 
 use super::block_events::BlockedDownload;
 use super::ecosystems::Language;
@@ -24,10 +24,10 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 /// Default number of days.
 const USUAL_DAYS: i64 = 30;
-/// Counts that one call reads.
-const MOST_COUNTS: usize = 50_000;
+/// Rows that one call sums, and those of the newest day however many it has.
+const MOST_COUNTS: i64 = 200_000;
 /// Policies and packages of a response.
-const MOST_SHOWN: usize = 100;
+const MOST_SHOWN: i64 = 100;
 /// Old rows that one step deletes.
 const PRUNED_AT_ONCE: i64 = 5000;
 
@@ -64,29 +64,6 @@ pub async fn prune(tx: &mut WriteTx, now: Micros) -> Result<u64> {
     Ok(tx.execute(&sql, &params).await?)
 }
 
-/// The counted refusals of one day.
-struct Count {
-    day: i64,
-    language: Language,
-    policy: String,
-    reason: String,
-    package: String,
-    attempts: i64,
-}
-
-impl Count {
-    fn read(row: &Row<'_>) -> Result<Count> {
-        Ok(Count {
-            day: row.int(0)?,
-            language: Language::of_number(row.int(1)?)?,
-            policy: row.text(2)?,
-            reason: row.text(3)?,
-            package: row.text(4)?,
-            attempts: row.int(5)?,
-        })
-    }
-}
-
 async fn statistics(
     tx: &mut ReadTx,
     call: &Authorized<ours::GetBlockStatisticsRequest>,
@@ -102,12 +79,11 @@ async fn statistics(
         0 => None,
         ecosystem => Some(Language::required("ecosystem", ecosystem)?),
     };
-    let mut counts = read(tx, &organization, mode, (first, last)).await?;
-    let counted_from = first_whole_day(&mut counts, first);
-    counts.retain(|count| language.is_none_or(|language| count.language == language));
-    let mut response = summed(&counts, (counted_from, last));
-    response.incomplete = counted_from > first;
-    if call.holds(organization.as_str(), Capability::CapLibrariesPolicyList) {
+    let mut counts = Counts { organization, mode, language, first, last };
+    counts.first = counts.first_counted(tx).await?;
+    let mut response = counts.summed(tx).await?;
+    response.incomplete = counts.first > first;
+    if call.holds(counts.organization.as_str(), Capability::CapLibrariesPolicyList) {
         name_policies(tx, &mut response.policies).await?;
     }
     Ok(response)
@@ -126,117 +102,127 @@ fn span(request: &ours::GetBlockStatisticsRequest, now: Micros) -> Result<(i64, 
     Ok((first, last))
 }
 
-/// The counts of the days, the last day first, and one more than is counted if there are more.
-async fn read(
-    tx: &mut ReadTx,
-    organization: &Uidp,
+/// The rows that are summed.
+struct Counts {
+    organization: Uidp,
     mode: v1::LibraryPolicyBindingMode,
-    (first, last): (i64, i64),
-) -> Result<Vec<Count>> {
-    let sql = "SELECT day, ecosystem, policy, reason, package, attempts FROM library_block_days
-               WHERE org = $1 AND mode = $2 AND day >= $3 AND day <= $4 ORDER BY day DESC LIMIT $5";
-    let params = [
-        Value::from(organization.as_str()),
-        Value::from(mode as i32),
-        Value::Int(first),
-        Value::Int(last),
-        Value::Int(MOST_COUNTS as i64 + 1),
-    ];
-    tx.query(sql, &params, Count::read).await
+    /// One of the ecosystems, or all.
+    language: Option<Language>,
+    first: i64,
+    last: i64,
 }
 
-/// Drops the day that was not read whole, and returns the first one that was.
-fn first_whole_day(counts: &mut Vec<Count>, first: i64) -> i64 {
-    if counts.len() <= MOST_COUNTS {
-        return first;
-    }
-    let Some(cut) = counts.last().map(|count| count.day) else { return first };
-    counts.retain(|count| count.day > cut);
-    cut + 1
-}
+/// A value with its refusals, and the number of packages that they were of.
+type Sum<K> = (K, i64, i32);
 
-/// Refusals, and the packages that they were of.
-#[derive(Default)]
-struct Sum<'a> {
-    attempts: i64,
-    packages: BTreeSet<(Language, &'a str)>,
-}
-
-/// The refusals of some days by everything that they are counted by.
-#[derive(Default)]
-struct Sums<'a> {
-    days: BTreeMap<i64, i64>,
-    packages: BTreeMap<(Language, &'a str), i64>,
-    policies: BTreeMap<&'a str, Sum<'a>>,
-    reasons: BTreeMap<&'a str, Sum<'a>>,
-    ecosystems: BTreeMap<Language, Sum<'a>>,
-}
-
-impl<'a> Sums<'a> {
-    fn of(counts: &'a [Count]) -> Sums<'a> {
-        let mut sums = Sums::default();
-        for count in counts {
-            let package = (count.language, count.package.as_str());
-            *sums.days.entry(count.day).or_default() += count.attempts;
-            *sums.packages.entry(package).or_default() += count.attempts;
-            for sum in [
-                sums.policies.entry(&count.policy).or_default(),
-                sums.reasons.entry(&count.reason).or_default(),
-                sums.ecosystems.entry(count.language).or_default(),
-            ] {
-                sum.attempts += count.attempts;
-                sum.packages.insert(package);
-            }
+impl Counts {
+    /// A statement over the rows, with what stands before and behind its table and conditions.
+    fn sql(&self, before: &str, behind: &str) -> Sql<'_> {
+        let mut sql = Sql::new(format!("{before} FROM library_block_days"));
+        sql.bind(" WHERE org = ", self.organization.as_str()).bind(" AND mode = ", self.mode as i32);
+        sql.bind(" AND day >= ", self.first).bind(" AND day <= ", self.last);
+        if let Some(language) = self.language {
+            sql.bind(" AND ecosystem = ", language.number());
         }
-        sums
+        sql.push(behind);
+        sql
+    }
+
+    /// The first day that is counted: all days, or as many whole ones as the bound has room for.
+    async fn first_counted(&self, tx: &mut ReadTx) -> Result<i64> {
+        let mut days = [None; 2];
+        for (day, offset) in days.iter_mut().zip([0, MOST_COUNTS]) {
+            let mut sql = self.sql("SELECT day", " ORDER BY day DESC LIMIT 1");
+            sql.bind(" OFFSET ", offset);
+            *day = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
+        }
+        let [Some(newest), Some(cut)] = days else { return Ok(self.first) };
+        Ok(newest.min(cut + 1))
+    }
+
+    async fn summed(&self, tx: &mut ReadTx) -> Result<ours::BlockStatistics> {
+        let days = self.by_day(tx).await?;
+        let policies = self.by(tx, "policy", |row| Ok(row.text(0)?)).await?;
+        let reasons = self.by(tx, "reason", |row| Ok(row.text(0)?)).await?;
+        let ecosystems = self.by(tx, "ecosystem", |row| Language::of_number(row.int(0)?)).await?;
+        let by_policy = |(policy, attempts, packages): Sum<String>| ours::BlockedByPolicy {
+            policy,
+            name: String::new(),
+            attempts,
+            packages,
+        };
+        let by_reason =
+            |(reason, attempts, packages): Sum<String>| ours::BlockedByReason { reason, attempts, packages };
+        let by_ecosystem = |(language, attempts, packages): Sum<Language>| ours::BlockedByEcosystem {
+            ecosystem: language.wire(false) as i32,
+            attempts,
+            packages,
+        };
+        Ok(ours::BlockStatistics {
+            attempts: days.values().sum(),
+            days: (self.first..=self.last).map(|day| blocked_day(day, &days)).collect(),
+            package_count: self.package_count(tx).await?,
+            policies: policies.into_iter().map(by_policy).collect(),
+            packages: self.by_package(tx).await?,
+            reasons: reasons.into_iter().map(by_reason).collect(),
+            ecosystems: ecosystems.into_iter().map(by_ecosystem).collect(),
+            incomplete: false,
+            counted_from: timestamp(activity::start_of(self.first)),
+        })
+    }
+
+    async fn by_day(&self, tx: &mut ReadTx) -> Result<BTreeMap<i64, i64>> {
+        let sql = self.sql("SELECT day, CAST(sum(attempts) AS BIGINT)", " GROUP BY day");
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.int(1)?));
+        Ok(tx.query(&sql.text, &sql.params, read).await?.into_iter().collect())
+    }
+
+    /// Values of a column, those with the most refusals first; equal ones by their order.
+    async fn by<K: Send>(
+        &self,
+        tx: &mut ReadTx,
+        column: &str,
+        key: impl Fn(&Row<'_>) -> Result<K> + Send,
+    ) -> Result<Vec<Sum<K>>> {
+        let before = format!(
+            "SELECT counted, CAST(sum(attempts) AS BIGINT), count(*)
+             FROM (SELECT {column} AS counted, sum(attempts) AS attempts"
+        );
+        let behind = format!(
+            " GROUP BY {column}, ecosystem, package) AS packages GROUP BY counted ORDER BY 2 DESC, 1 LIMIT {MOST_SHOWN}"
+        );
+        let sql = self.sql(&before, &behind);
+        let read = move |row: &Row<'_>| Ok::<_, Error>((key(row)?, row.int(1)?, number(row.int(2)?)));
+        tx.query(&sql.text, &sql.params, read).await
+    }
+
+    /// The packages with the most refusals, the first one first; equal ones by ecosystem and name.
+    async fn by_package(&self, tx: &mut ReadTx) -> Result<Vec<ours::BlockedPackage>> {
+        let before = "SELECT ecosystem, package, CAST(sum(attempts) AS BIGINT)";
+        let behind = format!(" GROUP BY ecosystem, package ORDER BY 3 DESC, 1, 2 LIMIT {MOST_SHOWN}");
+        let sql = self.sql(before, &behind);
+        let read = |row: &Row<'_>| {
+            let ecosystem = Language::of_number(row.int(0)?)?.wire(false) as i32;
+            Ok::<_, Error>(ours::BlockedPackage { ecosystem, package: row.text(1)?, attempts: row.int(2)? })
+        };
+        tx.query(&sql.text, &sql.params, read).await
+    }
+
+    async fn package_count(&self, tx: &mut ReadTx) -> Result<i32> {
+        let before = "SELECT count(*) FROM (SELECT DISTINCT ecosystem, package";
+        let sql = self.sql(before, ") AS packages");
+        let count = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
+        Ok(number(count.unwrap_or_default()))
     }
 }
 
-fn summed(counts: &[Count], (first, last): (i64, i64)) -> ours::BlockStatistics {
-    let Sums { days, packages, policies, reasons, ecosystems } = Sums::of(counts);
-    let by_policy = |policy: &str, sum: Sum<'_>| {
-        let (attempts, packages) = (sum.attempts, number(sum.packages.len()));
-        ours::BlockedByPolicy { policy: policy.into(), name: String::new(), attempts, packages }
-    };
-    let by_package = |(language, package): (Language, &str), attempts: i64| {
-        let ecosystem = language.wire(false) as i32;
-        ours::BlockedPackage { ecosystem, package: package.into(), attempts }
-    };
-    let by_reason = |reason: &str, sum: Sum<'_>| {
-        let (attempts, packages) = (sum.attempts, number(sum.packages.len()));
-        ours::BlockedByReason { reason: reason.into(), attempts, packages }
-    };
-    let by_ecosystem = |language: Language, sum: Sum<'_>| {
-        let (ecosystem, packages) = (language.wire(false) as i32, number(sum.packages.len()));
-        ours::BlockedByEcosystem { ecosystem, attempts: sum.attempts, packages }
-    };
-    ours::BlockStatistics {
-        attempts: days.values().sum(),
-        days: (first..=last).map(|day| blocked_day(day, &days)).collect(),
-        package_count: number(packages.len()),
-        policies: most(policies, |sum| sum.attempts, by_policy),
-        packages: most(packages, |attempts| *attempts, by_package),
-        reasons: most(reasons, |sum| sum.attempts, by_reason),
-        ecosystems: most(ecosystems, |sum| sum.attempts, by_ecosystem),
-        incomplete: false,
-        counted_from: timestamp(activity::start_of(first)),
-    }
-}
-
-fn number(count: usize) -> i32 {
+fn number(count: i64) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 fn blocked_day(day: i64, days: &BTreeMap<i64, i64>) -> ours::BlockedDay {
     let attempts = days.get(&day).copied().unwrap_or(0);
     ours::BlockedDay { day: timestamp(activity::start_of(day)), attempts }
-}
-
-/// Those with the most refusals, the first one first; equal ones by their keys.
-fn most<K, V, T>(all: BTreeMap<K, V>, attempts: impl Fn(&V) -> i64, shown: impl Fn(K, V) -> T) -> Vec<T> {
-    let mut all: Vec<(K, V)> = all.into_iter().collect();
-    all.sort_by_key(|(_, value)| std::cmp::Reverse(attempts(value)));
-    all.into_iter().take(MOST_SHOWN).map(|(key, value)| shown(key, value)).collect()
 }
 
 async fn name_policies(tx: &mut ReadTx, policies: &mut [ours::BlockedByPolicy]) -> Result<()> {
@@ -253,32 +239,4 @@ async fn name_policies(tx: &mut ReadTx, policies: &mut [ours::BlockedByPolicy]) 
         policy.name = names.get(&policy.policy).cloned().unwrap_or_default();
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn count(day: i64, package: &str, attempts: i64) -> Count {
-        let (policy, reason) = ("p".to_owned(), "COOLDOWN".to_owned());
-        Count { day, language: Language::Python, policy, reason, package: package.into(), attempts }
-    }
-
-    #[test]
-    fn a_day_that_was_not_read_whole_is_left_out() {
-        let mut all: Vec<Count> = (0..=MOST_COUNTS).map(|at| count(9 - i64::from(at > 10), "a", 1)).collect();
-        assert_eq!(first_whole_day(&mut all, 1), 9);
-        assert_eq!(all.len(), 11);
-        let mut all = vec![count(9, "a", 1)];
-        assert_eq!((first_whole_day(&mut all, 1), all.len()), (1, 1));
-    }
-
-    #[test]
-    fn a_package_counts_once_and_all_its_refusals() {
-        let sums = summed(&[count(3, "a", 2), count(2, "a", 5), count(2, "b", 7)], (1, 3));
-        assert_eq!(sums.days.iter().map(|day| day.attempts).collect::<Vec<_>>(), [0, 12, 2]);
-        assert_eq!((sums.attempts, sums.package_count, sums.policies[0].packages), (14, 2, 2));
-        let packages: Vec<(&str, i64)> = sums.packages.iter().map(|one| (&*one.package, one.attempts)).collect();
-        assert_eq!(packages, [("a", 7), ("b", 7)]);
-    }
 }

@@ -16,20 +16,24 @@ use super::{decisions, policies};
 
 /// The kind of the precondition that a failing test is.
 const FAILED: &str = "LIBRARY_POLICY_TEST_FAILED";
-/// Failures that the message of a refusal names; the details have all of them.
+/// Failures that the message of a refusal names; the details have more of them.
 const NAMED: usize = 3;
+/// Bytes of the details of a refusal: they are sent in a trailer, which clients bound at some kilobytes.
+const MOST_DETAILS: usize = 1500;
+/// Bytes of a package URL, and of a description.
+const MOST_QUOTED: usize = 200;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<ListPolicyTests>(handler!(list))
-        .validate::<SetPolicyTests>(violations)
+        .validate::<SetPolicyTests>(wrong_tests)
         .write::<SetPolicyTests>(handler!(set))
         .validate::<UpdatePolicy>(|request| decisions::draft_violations(request.policy.as_ref()))
         .write::<UpdatePolicy>(handler!(update))
 }
 
 /// What is wrong with tests, beyond what the rules of their fields say.
-fn violations(request: &ours::SetPolicyTestsRequest) -> Vec<FieldViolation> {
+fn wrong_tests(request: &ours::SetPolicyTestsRequest) -> Vec<FieldViolation> {
     let (mut wrong, mut named) = (Vec::new(), HashSet::new());
     for (at, test) in request.tests.iter().enumerate() {
         let mut refuse = |field: &str, description: String| {
@@ -120,7 +124,7 @@ pub(super) async fn failing(
     Ok(results)
 }
 
-/// Refuses while tests fail: the message names some, the details each.
+/// Refuses while tests fail: the message names some, the details as many as a trailer holds.
 ///
 /// # Errors
 /// FAILED_PRECONDITION.
@@ -128,10 +132,6 @@ pub(super) fn require_passed(uid: &Uidp, failed: &[PolicyTestResult]) -> Result<
     if failed.is_empty() {
         return Ok(());
     }
-    let violation = |result: &PolicyTestResult| {
-        let subject = result.test.as_ref().map(|test| test.purl.clone()).unwrap_or_default();
-        PreconditionViolation { kind: FAILED, subject, description: described(result) }
-    };
     let named: Vec<String> = failed.iter().take(NAMED).map(described).collect();
     let more = match failed.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -143,8 +143,35 @@ pub(super) fn require_passed(uid: &Uidp, failed: &[PolicyTestResult]) -> Result<
         failed.len(),
         named.join("; ")
     );
-    let details = Detail::Precondition(failed.iter().map(violation).collect());
-    Err(Error::new(Reason::FailedPrecondition, text).with(details))
+    Err(Error::new(Reason::FailedPrecondition, text).with(Detail::Precondition(violations(uid, failed))))
+}
+
+/// A violation for each failure, up to the bound; one of the policy counts the others.
+fn violations(uid: &Uidp, failed: &[PolicyTestResult]) -> Vec<PreconditionViolation> {
+    let (mut listed, mut bytes) = (Vec::new(), 0);
+    for result in failed {
+        let subject = shortened(result.test.as_ref().map(|test| test.purl.clone()).unwrap_or_default());
+        let description = described(result);
+        bytes += FAILED.len() + subject.len() + description.len();
+        if bytes > MOST_DETAILS {
+            break;
+        }
+        listed.push(PreconditionViolation { kind: FAILED, subject, description });
+    }
+    if listed.len() < failed.len() {
+        let description = format!("and {} more tests would fail", failed.len() - listed.len());
+        listed.push(PreconditionViolation { kind: FAILED, subject: uid.as_str().into(), description });
+    }
+    listed
+}
+
+/// A text that a request may have made long.
+fn shortened(mut text: String) -> String {
+    if text.len() > MOST_QUOTED {
+        text.truncate(text.floor_char_boundary(MOST_QUOTED));
+        text.push_str("...");
+    }
+    text
 }
 
 /// A failure in words: what was expected of which version, and what is decided.
@@ -158,7 +185,7 @@ fn described(result: &PolicyTestResult) -> String {
     };
     let note = if note.is_empty() { note } else { format!(" ({note})") };
     let (expected, decided) = (outcome(!is_refusal, &reason), outcome(result.allowed, &result.reason));
-    format!("{purl} must be {expected} and is {decided}{note}")
+    shortened(format!("{purl} must be {expected} and is {decided}{note}"))
 }
 
 async fn results(
@@ -199,4 +226,42 @@ async fn put(tx: &mut WriteTx, uid: &Uidp, list: &ours::PolicyTestList) -> Resul
 pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     tx.execute("DELETE FROM library_policy_tests WHERE policy = $1", &[Value::from(uid.as_str())]).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(count: usize, purl: &str) -> Vec<PolicyTestResult> {
+        let test = |at: usize| PolicyTest {
+            purl: format!("pkg:npm/{purl}@{at}"),
+            expected: ExpectedDecision::Refused as i32,
+            note: "as agreed".into(),
+            ..PolicyTest::default()
+        };
+        (0..count).map(|at| PolicyTestResult { test: Some(test(at)), allowed: true, ..Default::default() }).collect()
+    }
+
+    fn refusal(failed: &[PolicyTestResult]) -> (String, Vec<PreconditionViolation>) {
+        let error = require_passed(&Uidp::parse(&"a".repeat(40)).unwrap(), failed).unwrap_err();
+        let [Detail::Precondition(violations)] = error.details() else { panic!("{error:?}") };
+        (error.message().to_owned(), violations.clone())
+    }
+
+    #[test]
+    fn a_refusal_fits_in_a_trailer_however_many_tests_fail() {
+        for purl in ["left-pad".to_owned(), "\u{10ffff}".repeat(1000)] {
+            let (message, violations) = refusal(&failed(100, &purl));
+            let size = |one: &PreconditionViolation| one.kind.len() + one.subject.len() + one.description.len();
+            let bytes = message.len() + violations.iter().map(size).sum::<usize>();
+            assert!(bytes < 3000, "{bytes}");
+            let last = violations.last().unwrap();
+            assert_eq!(last.subject, "a".repeat(40));
+            assert_eq!(last.description, format!("and {} more tests would fail", 101 - violations.len()));
+            assert!(message.contains("100 of the tests") && message.contains("; and 97 more."), "{message}");
+        }
+        let (_, violations) = refusal(&failed(3, "left-pad"));
+        assert_eq!(violations.len(), 3);
+        assert!(violations.iter().all(|one| one.subject.starts_with("pkg:npm/left-pad@")), "{violations:?}");
+    }
 }

@@ -177,6 +177,14 @@ impl Pipeline {
             }
             Some(Handler::Read(handler)) => self.read(Arc::new(gate), handler).await,
             Some(Handler::HeavyRead(handler)) => self.heavy_read(Arc::new(gate), handler).await,
+            Some(Handler::HeavyReadWhen(is_heavy, handler)) => {
+                let gate = Arc::new(gate);
+                if is_heavy(&gate.payload) {
+                    self.heavy_read(gate, handler).await
+                } else {
+                    self.read(gate, handler).await
+                }
+            }
             Some(Handler::ReadThen(handler)) => self.read_and_go_on(Arc::new(gate), handler).await,
             Some(Handler::ReadAgain(handler)) => self.read_twice(Arc::new(gate), handler).await,
             Some(Handler::Write(handler)) => self.write(Arc::new(gate), handler).await,

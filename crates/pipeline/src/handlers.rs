@@ -9,6 +9,7 @@ use prost::Message;
 use crate::access::Access;
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
+use crate::heavy::IsHeavy;
 use crate::preview::PreviewHandler;
 use crate::validators::Validator;
 
@@ -81,6 +82,7 @@ pub struct Watched<T> {
 pub(crate) enum Handler {
     Read(Arc<ReadFn>),
     HeavyRead(Arc<ReadFn>),
+    HeavyReadWhen(Arc<IsHeavy>, Arc<ReadFn>),
     ReadThen(Arc<ReadThenFn>),
     ReadAgain(Arc<ReadAgainFn>),
     Write(Arc<WriteFn>),
@@ -119,20 +121,6 @@ impl Handlers {
         + 'static,
     ) -> Self {
         self.put::<M>(true, Handler::Read(typed_read::<M>(handler)));
-        self
-    }
-
-    /// Registers a handler that reads so much that it would hold up other calls: it runs on a thread of its own, a few
-    /// at once, for a limited time.
-    pub fn heavy_read<M: Method>(
-        mut self,
-        handler: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<M::Response>>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    ) -> Self {
-        self.put::<M>(true, Handler::HeavyRead(typed_read::<M>(handler)));
         self
     }
 
@@ -362,7 +350,7 @@ impl Handlers {
     }
 }
 
-fn typed_read<M: Method>(
+pub(crate) fn typed_read<M: Method>(
     handler: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<M::Response>>
     + Clone
     + Send

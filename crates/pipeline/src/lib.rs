@@ -21,6 +21,7 @@ mod field_names;
 mod follow_up;
 mod grants;
 mod handlers;
+mod heavy;
 pub mod lease;
 mod mask;
 mod page;

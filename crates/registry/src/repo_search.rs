@@ -63,7 +63,7 @@ async fn search(tx: &mut ReadTx, call: &Call) -> Result<ours::SearchReposRespons
     if query.is_empty() && matches!(page.order, BY_UID | BY_NAME) {
         return by_index(tx, call, ranges, &page).await;
     }
-    let mut matches = matches(tx, &ranges, &scope, &query).await?;
+    let (mut matches, incomplete) = matches(tx, &ranges, &scope, &query).await?;
     add_keys(tx, page.order, &mut matches).await?;
     matches.sort_by(|one, other| one.compare(&other.key, &other.uid, page.direction));
     let total_count = i64::try_from(matches.len()).unwrap_or(i64::MAX);
@@ -77,7 +77,8 @@ async fn search(tx: &mut ReadTx, call: &Call) -> Result<ours::SearchReposRespons
     let next_page_token = last.map(|last| page.next_token(call, Some(last.key.clone()), last.uid.clone()));
     let uids: Vec<&str> = matches.iter().map(|one| one.uid.as_str()).collect();
     let repos = summaries(tx, &uids, activity::day_of(call.now())).await?;
-    Ok(ours::SearchReposResponse { repos, next_page_token: next_page_token.unwrap_or_default(), total_count })
+    let next_page_token = next_page_token.unwrap_or_default();
+    Ok(ours::SearchReposResponse { repos, next_page_token, total_count, incomplete })
 }
 
 /// A page of all repositories in the ranges, along the index of their order.
@@ -100,7 +101,8 @@ async fn by_index(
     });
     let uids: Vec<&str> = rows.iter().map(|row| row.uid.as_str()).collect();
     let repos = summaries(tx, &uids, activity::day_of(call.now())).await?;
-    Ok(ours::SearchReposResponse { repos, next_page_token: next_page_token.unwrap_or_default(), total_count })
+    let next_page_token = next_page_token.unwrap_or_default();
+    Ok(ours::SearchReposResponse { repos, next_page_token, total_count, incomplete: false })
 }
 
 /// A repository that matches, and what it is ordered by.
@@ -116,8 +118,8 @@ impl RepoMatch {
     }
 }
 
-/// All repositories in the ranges that have the text in their name.
-async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) -> Result<Vec<RepoMatch>> {
+/// All repositories in the ranges that have the text in their name, and whether there may be more.
+async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) -> Result<(Vec<RepoMatch>, bool)> {
     let (uids, is_incomplete) = if text.is_empty() {
         (everything(tx, ranges).await?, false)
     } else {
@@ -125,13 +127,14 @@ async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) 
         let rows = search.after(tx, None, MOST_ORDERED + 1).await?;
         (rows.into_iter().map(|row| row.uid).collect(), search.is_incomplete())
     };
-    if is_incomplete || uids.len() > MOST_ORDERED {
+    // All of these are visible to the caller.
+    if uids.len() > MOST_ORDERED {
         let text = format!(
             "more than {MOST_ORDERED} repositories match; narrow the scope, lengthen the query, or order all by name"
         );
         return Err(Error::precondition("TOO_MANY_REPOSITORIES", scope, text));
     }
-    Ok(uids.into_iter().map(|uid| RepoMatch { uid, key: SortKey::Int(0) }).collect())
+    Ok((uids.into_iter().map(|uid| RepoMatch { uid, key: SortKey::Int(0) }).collect(), is_incomplete))
 }
 
 async fn everything(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<String>> {

@@ -3,7 +3,7 @@
 //!
 //! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
 //! their own, so that the cost of a search depends only on the caller's organizations, and on a bounded count of the names
-//! with each trigram of the text.
+//! with each trigram of the text. The statements leave out what the caller may not list: a result does not depend on it.
 
 use std::collections::BTreeSet;
 
@@ -36,14 +36,18 @@ const LOOKED_UP: usize = 3;
 const FEW: i64 = 2000;
 /// Organizations that one call searches, unless the caller sees all.
 const MOST_ORGANIZATIONS: usize = 32;
-/// Names that one call examines of a kind: those that the caller may not list are passed over.
+/// Visible ranges that are a part of the statements. A caller with more of them gets names that are compared with the
+/// ranges here, of which one call reads so many.
+const MOST_RANGES: usize = 16;
 const MOST_EXAMINED: usize = 20_000;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
-/// The first of the characters that mark kinds and organizations: names have none of them.
+/// The first of the characters that mark kinds and organizations.
 const MARK: u32 = 0xe000;
 const KIND_MARK: u32 = 0xf100;
+/// All characters that marks may be. Trigrams with one of them are not looked up: they would be found as marks.
+const MARKS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// A name that has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +79,7 @@ pub struct NameSearch<'a> {
     ranges: &'a [UidRange],
     /// Organizations of the ranges; absent for callers who see all names.
     organizations: Option<Vec<&'a str>>,
+    /// Names that were read and compared with the ranges.
     examined: usize,
 }
 
@@ -90,9 +95,14 @@ impl<'a> NameSearch<'a> {
         Ok(NameSearch { kind, text, pattern, end, ranges, organizations, examined: 0 })
     }
 
-    /// Whether the search ended at its bound.
+    /// Whether the search ended before all names were compared with the ranges.
     pub fn is_incomplete(&self) -> bool {
         self.examined >= MOST_EXAMINED
+    }
+
+    /// Whether the statements leave out what is not visible.
+    fn has_few_ranges(&self) -> bool {
+        self.ranges.len() <= MOST_RANGES
     }
 
     /// The names after a position, at most so many.
@@ -115,6 +125,25 @@ impl<'a> NameSearch<'a> {
             rows.extend(self.within(tx, number, most - rows.len()).await?);
         }
         Ok(rows)
+    }
+
+    fn count_examined(&mut self, names: usize) {
+        if !self.has_few_ranges() {
+            self.examined += names;
+        }
+    }
+
+    /// The condition that a name lies in a visible range.
+    fn visible<'q>(&'q self, query: &mut Sql<'q>, column: &str) {
+        if !self.has_few_ranges() {
+            return;
+        }
+        for (index, range) in self.ranges.iter().enumerate() {
+            query.bind(if index == 0 { " AND (" } else { " OR " }, Value::from(&range.lower));
+            query.push(&format!(" <= {column} AND {column} < "));
+            query.bind("", Value::from(&range.upper));
+        }
+        query.push(")");
     }
 
     fn is_visible(&self, uid: &str) -> bool {
@@ -161,6 +190,7 @@ impl<'a> NameSearch<'a> {
                 let organization = query.param(Value::from(organization));
                 query.text += &format!(" AND org = {organization}");
             }
+            self.visible(&mut query, "uid");
             let (name, uid) = (query.param(Value::from(&start.0)), query.param(Value::from(&start.1)));
             let (end, limit) = (query.param(Value::from(&self.end)), query.param(Value::Int(batch)));
             query.text +=
@@ -168,7 +198,7 @@ impl<'a> NameSearch<'a> {
             let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
-            self.examined += read.len();
+            self.count_examined(read.len());
             let Some(last) = read.last().cloned() else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
             rows.extend(
@@ -198,7 +228,7 @@ impl<'a> NameSearch<'a> {
             let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
-            self.examined += read.len();
+            self.count_examined(read.len());
             let Some(last) = read.last().map(|(number, _)| *number) else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
             rows.extend(visible.map(|(number, uid)| NameRow { uid, position: Position::Within(number) }));
@@ -241,12 +271,16 @@ impl<'a> NameSearch<'a> {
                 organizations.iter().map(|organization| query.param(Value::from(*organization))).collect();
             query.text += &format!(" AND s.org IN ({})", organizations.join(", "));
         }
+        self.visible(query, "s.uid");
     }
 
     /// The query for SQLite's search: the rarest trigrams of the text, and unless one of them is rare, the kind and the
     /// organizations. It has no positions of them, so that a comparison decides.
     async fn match_text(&self, tx: &mut ReadTx) -> Result<String> {
         let trigrams = self.trigrams();
+        if trigrams.is_empty() {
+            return Ok(self.scopes());
+        }
         let counts = trigrams.iter().enumerate().map(|(at, _)| {
             let parameter = at + 1;
             format!(
@@ -265,10 +299,11 @@ impl<'a> NameSearch<'a> {
         Ok(scopes.as_deref().into_iter().chain(rarest).collect::<Vec<_>>().join(" AND "))
     }
 
-    /// The trigrams of the text, each once, as strings of SQLite's search.
+    /// The trigrams of the text, each once, as strings of SQLite's search; none if all have characters of marks.
     fn trigrams(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().collect();
-        let trigrams = characters.windows(TRIGRAM).map(|window| quoted(&window.iter().collect::<String>()));
+        let windows = characters.windows(TRIGRAM).filter(|window| !window.iter().any(|c| MARKS.contains(c)));
+        let trigrams = windows.map(|window| quoted(&window.iter().collect::<String>()));
         let distinct: BTreeSet<String> = trigrams.take(MOST_TRIGRAMS).collect();
         distinct.into_iter().collect()
     }
@@ -340,5 +375,7 @@ mod tests {
         let search = NameSearch::new(NamedKind::Tag, "a\"bab", &ranges).unwrap();
         assert_eq!(search.trigrams(), ["\"\"\"ba\"", "\"a\"\"b\"", "\"bab\""]);
         assert_eq!(search.scopes(), "\"\u{f103}\u{f103}\u{f103}\"");
+        let marks = NameSearch::new(NamedKind::Tag, "\u{f103}\u{f103}\u{f103}web", &ranges).unwrap();
+        assert_eq!(marks.trigrams(), ["\"web\""]);
     }
 }

@@ -92,11 +92,12 @@ fn text(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Whether one of the addresses in a value has more than a host and a path.
+/// Whether a value may have an address with more than a host and a path, or a connection string with a password. A password
+/// may have a comma, a slash or whatever else ends a part of an address, so the whole value is tested.
 fn has_credentials(value: &str) -> bool {
-    value.split(',').filter_map(|part| url::Url::parse(part).ok()).any(|url| {
-        !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some()
-    })
+    let has_more = |address: &str| address.contains(['@', '?', '#']);
+    value.split_once("://").is_some_and(|(_, address)| has_more(address))
+        || value.to_ascii_lowercase().contains("password=")
 }
 
 /// What the help says of an option that is not given.
@@ -144,6 +145,31 @@ mod tests {
         assert_eq!(find(&all, "cors-origins").value, "https://a.example");
         let base = find(&all, "base-url");
         assert_eq!((base.value.as_str(), base.origin()), ("http://127.0.0.1:8080", v1::OptionOrigin::Default));
+    }
+
+    #[test]
+    fn addresses_with_credentials_are_secrets_whatever_is_in_a_password() {
+        for secret in [
+            "postgres://user:hush@db/bowline",
+            "postgres://user:hu,sh@db/bowline",
+            "postgres://user:hu/sh@db/bowline",
+            "postgres://user:hu sh@db/bowline",
+            "smtps://:hush@mail.example",
+            "https://a.example,https://user:hush@b.example",
+            "s3://bucket/prefix?token=hush",
+            "https://a.example/#hush",
+            "user:hush@proxy://x@y",
+            "host=db user=bowline Password=hush",
+        ] {
+            assert!(has_credentials(secret), "{secret}");
+        }
+        for plain in
+            ["https://a.example,https://b.example/c", "bowline@acme.example", "10.0.0.0/8", "s3://bucket/a", ""]
+        {
+            assert!(!has_credentials(plain), "{plain}");
+        }
+        let all = configured(&["--cors-origins", "https://user:hu,sh@a.example"]);
+        assert_eq!((find(&all, "cors-origins").value.as_str(), find(&all, "cors-origins").secret), (SET, true));
     }
 
     #[test]

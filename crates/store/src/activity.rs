@@ -43,9 +43,9 @@ pub fn day_of(micros: i64) -> i64 {
     micros.div_euclid(DAY)
 }
 
-/// The start of a day in microseconds.
+/// The start of a day in microseconds; of one that begins outside of them, their first or last.
 pub fn start_of(day: i64) -> i64 {
-    day * DAY
+    day.saturating_mul(DAY)
 }
 
 /// Appends a count to `activity_deltas`.
@@ -168,4 +168,18 @@ pub async fn most_active(
                GROUP BY identity ORDER BY 2 DESC, 1 LIMIT $4";
     let params = [scope.into(), (kind as i64).into(), since.into(), limit.into()];
     tx.query(sql, &params, |row| Ok::<_, StoreError>((row.text(0)?, row.int(1)?))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_begin_where_times_can_be_however_early_or_late_they_are() {
+        for time in [i64::MIN, -1, 0, 1, DAY - 1, DAY, i64::MAX] {
+            let start = start_of(day_of(time));
+            assert!(start <= time && time.saturating_sub(start) < DAY, "{time}: {start}");
+        }
+        assert_eq!((day_of(-1), start_of(-1), start_of(2)), (-1, -DAY, 2 * DAY));
+    }
 }

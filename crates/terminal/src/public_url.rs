@@ -10,8 +10,12 @@ pub fn public_url(flag: &str, text: &str) -> Result<String, TerminalError> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(refuse("must be an http or https address"));
     }
-    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        return Err(refuse("must have no query, fragment or user"));
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if url.query().is_some() || url.fragment().is_some() || has_user {
+        // The text is not repeated: that part may be a secret.
+        return Err(TerminalError::Usage(format!(
+            "--{flag}: the address must have no query, fragment, user or password"
+        )));
     }
     Ok(text.trim_end_matches('/').to_owned())
 }

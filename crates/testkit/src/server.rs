@@ -1,7 +1,8 @@
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity::claim_match::{Iss, Sub};
@@ -110,6 +111,25 @@ impl TestServer {
 
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// Holds the one writer of an embedded database until the sender sends or is dropped.
+    pub async fn hold_writer(&self) -> mpsc::Sender<()> {
+        let (release, gate) = mpsc::channel::<()>();
+        let (gate, is_held) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicBool::new(false)));
+        let (held, db) = (is_held.clone(), self.server.parts().storage.db.clone());
+        tokio::spawn(async move {
+            let write = db.write(move |_| {
+                held.store(true, Ordering::SeqCst);
+                let _ = gate.lock().expect("the gate").recv();
+                Box::pin(async { Ok::<_, bowline_core::Error>(()) })
+            });
+            write.await.expect("the write ends");
+        });
+        while !is_held.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        release
     }
 
     pub fn clock(&self) -> &TestClock {

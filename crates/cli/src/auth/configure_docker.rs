@@ -58,7 +58,7 @@ pub(crate) async fn run(command: ConfigureDockerCommand) -> Result<(), CliError>
 async fn try_token(session: &Session, registry: &str) -> Result<(), ClientError> {
     match session.token(registry).await {
         Ok(_) => Ok(()),
-        Err(ClientError::NotSignedIn(_) | ClientError::Transport(_)) => {
+        Err(ClientError::NotSignedIn(_) | ClientError::UnusableToken(_) | ClientError::Transport(_)) => {
             say(&format!(
                 "whether {} gives tokens for {registry} was not tried: sign in first\n",
                 session.issuer.url()

@@ -1,4 +1,4 @@
-use bowline_client::{Api, ClientError};
+use bowline_client::{Api, ClientError, LookupKind};
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies as methods;
 use bowline_terminal::{Output, Table, confirm, note, time};
@@ -154,7 +154,8 @@ async fn find(api: &Api, id: &str) -> Result<v1::LibraryPolicy, ClientError> {
     let parent_id = id.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default();
     let policies = all(api, v1::LibraryPolicyFilter { parent_id, ..v1::LibraryPolicyFilter::default() }).await?;
     let found = policies.into_iter().find(|policy| policy.id == id);
-    found.ok_or_else(|| ClientError::NotFound(format!("there is no policy {id:?} that you may see")))
+    found
+        .ok_or_else(|| ClientError::not_found(LookupKind::Other, format!("there is no policy {id:?} that you may see")))
 }
 
 async fn list(command: ListCommand) -> Result<(), CliError> {

@@ -35,12 +35,12 @@ pub(super) async fn execute(api: &Api, contract: &Contract, plan: &Plan) -> Resu
         }
         match execution.change(change).await {
             Ok(()) => {
-                note(&format!("{} {}\n", past(change.action), change.label));
+                note(&format!("{} {}\n", past(change.action), change.shown_label()));
                 done.push(*change);
             }
             Err(error) => {
                 is_refused = matches!(error, ClientError::Refused { .. });
-                failure = Some((change.label.clone(), error));
+                failure = Some((change.shown_label(), error));
             }
         }
     }
@@ -54,7 +54,7 @@ pub(super) async fn execute(api: &Api, contract: &Contract, plan: &Plan) -> Resu
         note(&format!("nothing was changed: {label} failed\n"));
         return Err(cause.into());
     }
-    let left: Vec<&str> = changes[done.len()..].iter().map(|change| change.label.as_str()).collect();
+    let left: Vec<String> = changes[done.len()..].iter().map(|change| change.shown_label()).collect();
     Err(CliError::Partial {
         done: done.len(),
         planned: changes.len(),
@@ -64,9 +64,9 @@ pub(super) async fn execute(api: &Api, contract: &Contract, plan: &Plan) -> Resu
 }
 
 /// What was not made, as the end of an error; empty if nothing is left.
-fn remainder(left: &[&str]) -> String {
+fn remainder(left: &[String]) -> String {
     let more = if left.len() > SHOWN { format!(", and {} more", left.len() - SHOWN) } else { String::new() };
-    let shown: Vec<&str> = left.iter().take(SHOWN).copied().collect();
+    let shown: Vec<&str> = left.iter().take(SHOWN).map(String::as_str).collect();
     if left.is_empty() { String::new() } else { format!("\nnot made: {}{more}", shown.join(", ")) }
 }
 

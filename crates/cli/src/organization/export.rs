@@ -9,6 +9,7 @@ use bowline_terminal::{Form, note};
 use prost_reflect::MessageDescriptor;
 use serde_json::{Map, Value, json};
 
+use super::addresses;
 use super::kinds::{self, KINDS, Kind, README};
 use super::names::Names;
 use super::ownership::hash;
@@ -56,7 +57,8 @@ pub(super) fn export(
             members.insert("spec".into(), Value::Object(spec));
         }
         if labels.get(&document.label).is_some_and(|count| *count > 1) {
-            note(&format!("{}: several objects have this name; rename all but one before you apply\n", document.label));
+            let label = addresses::shown_label(kind, &document.label, &document.object.spec);
+            note(&format!("{label}: several objects have this name; rename all but one before you apply\n"));
             members.insert("uid".into(), document.object.uid.clone().into());
         }
         let text = Form::Yaml.document(&Value::Object(members))?;
@@ -89,7 +91,7 @@ fn exported<'s>(
         let message = schema::message(contract, object.kind)?;
         let label = names.label(object.kind, &message, &path, &object.spec);
         let mut spec = names.named(&message, &object.spec);
-        note_hidden(&message, &spec, &label);
+        note_hidden(&message, &spec, &addresses::shown_label(object.kind, &label, &object.spec));
         secrets(object, &message, &label, &mut spec);
         documents.push(Exported { object, label, path, spec });
     }

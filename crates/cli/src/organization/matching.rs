@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bowline_contract::Contract;
 use serde_json::Value;
 
+use super::addresses;
 use super::files::{Document, Faults};
 use super::kinds::{self, GROUP, INHERITED, PathOf, REPOSITORY};
 use super::names::Names;
@@ -253,6 +254,7 @@ impl<'d> Matcher<'_, 'd> {
         let at = format!("{}:{}", document.file, document.line);
         for key in [label, uid] {
             if let Some(other) = self.taken.get(key).filter(|_| !key.is_empty()) {
+                let label = addresses::shown_label(document.kind, label, &document.spec.members);
                 let why = format!("{label} is described twice: here, and at {other}");
                 self.fault(document, "path", &why);
                 return false;

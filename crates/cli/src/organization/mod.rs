@@ -5,6 +5,7 @@
 //! documents: `files` and `spec` read them, `server` reads what there is, `matching` finds the object of each document,
 //! `plan` compares, `show` prints the plan, and `execute` carries it out. To add a kind, see `kinds`.
 
+mod addresses;
 mod execute;
 mod export;
 mod files;
@@ -24,7 +25,7 @@ mod yaml;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use bowline_client::Api;
+use bowline_client::{Api, ClientError, LookupKind};
 use bowline_contract::Contract;
 use bowline_core::Uidp;
 use bowline_terminal::{Form, Output, Work, confirm};
@@ -138,7 +139,7 @@ pub fn export(command: ExportCommand) -> Work<CliError> {
 }
 
 fn absent(group: &str) -> CliError {
-    bowline_client::ClientError::NotFound(format!("there is no group {group:?} that you may see")).into()
+    ClientError::not_found(LookupKind::Group, format!("there is no group {group:?} that you may see")).into()
 }
 
 /// Runs `bowline diff`.
@@ -161,8 +162,8 @@ pub fn apply(command: ApplyCommand) -> Work<CliError> {
         let documents = declared.documents(&contract)?;
         let api = declared.access.session()?.api().await?;
         let plan = declared.plan(&contract, &api, &documents).await?;
-        let blocked: Vec<&str> =
-            plan.changes.iter().filter(|change| change.blocked.is_some()).map(|change| change.label.as_str()).collect();
+        let blocked: Vec<String> =
+            plan.changes.iter().filter(|change| change.blocked.is_some()).map(plan::Change::shown_label).collect();
         if !blocked.is_empty() {
             return Err(CliError::NotOwned(blocked.join(", ")));
         }
@@ -204,8 +205,8 @@ impl Declared {
         match self.output.form() {
             Form::Table | Form::Wide | Form::Csv => print(&show::lines(contract, &plan, &names)?)?,
             Form::Name => {
-                let labels = plan.changes.iter().map(|change| change.label.as_str());
-                print(&labels.flat_map(|label| [label, "\n"]).collect::<String>())?;
+                let labels: Vec<String> = plan.changes.iter().map(plan::Change::shown_label).collect();
+                print(&labels.iter().flat_map(|label| [label.as_str(), "\n"]).collect::<String>())?;
             }
             form => print(&form.document(&show::document(contract, &plan, &names)?)?)?,
         }

@@ -6,6 +6,7 @@ use bowline_client::ClientError;
 use bowline_contract::Contract;
 use serde_json::Value;
 
+use super::addresses;
 use super::kinds::{self, GROUP, Kind, PathOf, REPOSITORY};
 use super::matching::Item;
 use super::names::Names;
@@ -42,6 +43,7 @@ pub(super) enum Action {
 pub(super) struct Change {
     pub(super) action: Action,
     pub(super) kind: &'static Kind,
+    /// What distinguishes the object; it is printed as [`Change::shown_label`].
     pub(super) label: String,
     pub(super) root: String,
     pub(super) uid: String,
@@ -53,6 +55,13 @@ pub(super) struct Change {
     pub(super) secrets: Vec<Secret>,
     /// Why the change is not allowed.
     pub(super) blocked: Option<String>,
+}
+
+impl Change {
+    /// The label without the secret part of an address.
+    pub(super) fn shown_label(&self) -> String {
+        addresses::shown_label(self.kind, &self.label, &self.spec)
+    }
 }
 
 /// All changes, in the order in which they are made.
@@ -106,7 +115,7 @@ pub(super) fn plan(
     if manner.prune {
         planner.plan.changes.append(&mut deletions);
     } else {
-        planner.plan.not_pruned = deletions.into_iter().map(|change| change.label).collect();
+        planner.plan.not_pruned = deletions.iter().map(Change::shown_label).collect();
     }
     planner.inventories(items);
     Ok(planner.plan)

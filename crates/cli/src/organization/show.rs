@@ -4,6 +4,7 @@ use bowline_client::ClientError;
 use bowline_contract::Contract;
 use serde_json::{Value, json};
 
+use super::addresses;
 use super::names::Names;
 use super::plan::{Action, Change, Plan};
 use super::schema::{self, Difference, Members};
@@ -18,7 +19,7 @@ const VALUE_CHARACTERS: usize = 120;
 pub(super) fn lines(contract: &Contract, plan: &Plan, names: &Names) -> Result<String, ClientError> {
     let mut out = String::new();
     for change in &plan.changes {
-        out.push_str(&format!("{} {}\n", sign(change.action), change.label));
+        out.push_str(&format!("{} {}\n", sign(change.action), change.shown_label()));
         if let Some(why) = &change.blocked {
             out.push_str(&format!("    not allowed: {why}\n"));
         }
@@ -93,7 +94,7 @@ fn shortened(value: &Value) -> String {
     format!("{head}... ({count} characters)")
 }
 
-/// Differences with paths in place of UIDPs.
+/// Differences with paths in place of UIDPs, and without the secret part of addresses.
 fn named(contract: &Contract, change: &Change, names: &Names) -> Result<Vec<Difference>, ClientError> {
     let message = schema::message(contract, change.kind)?;
     let value = |path: &str, value: &Option<Value>| {
@@ -101,7 +102,8 @@ fn named(contract: &Contract, change: &Change, names: &Names) -> Result<Vec<Diff
         let mut members = Members::new();
         schema::put(&mut members, path, value.clone());
         let named = Value::Object(names.named(&message, &members));
-        Some(named.pointer(&format!("/{}", path.replace('.', "/"))).cloned().unwrap_or_else(|| value.clone()))
+        let value = named.pointer(&format!("/{}", path.replace('.', "/"))).cloned().unwrap_or_else(|| value.clone());
+        Some(addresses::shown_value(change.kind, path, value))
     };
     let differences = change.differences.iter().map(|difference| Difference {
         old: value(&difference.path, &difference.old),
@@ -123,7 +125,7 @@ pub(super) fn document(contract: &Contract, plan: &Plan, names: &Names) -> Resul
             None => json!({ "path": difference.path, "old": difference.old, "new": difference.new }),
         });
         let mut document = json!({
-            "action": word(change.action), "kind": change.kind.name, "object": change.label,
+            "action": word(change.action), "kind": change.kind.name, "object": change.shown_label(),
             "fields": fields.collect::<Vec<_>>(),
         });
         if let Some(why) = &change.blocked {

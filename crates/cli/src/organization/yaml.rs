@@ -1,27 +1,13 @@
-//! Reads YAML with the line of every value, which errors name. JSON is YAML, too.
-//!
-//! A scalar keeps its text: its field decides whether `1.10` is a number.
+//! Documents of YAML, and so of JSON, in which no member is there twice. A scalar keeps its text: its field decides
+//! whether `1.10` is a number.
 
-use granit_parser::{Event, Options, Parser, ScalarStyle};
+use std::collections::HashSet;
+
+use bowline_formats::yaml;
+pub(super) use bowline_formats::yaml::{YamlNode as Node, YamlValue as Content};
 
 /// Deepest nesting of a document.
 const DEEPEST: usize = 100;
-
-/// A value, and the line that it begins on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) line: usize,
-    pub(super) value: Content,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Content {
-    Null,
-    Text(String),
-    List(Vec<Node>),
-    /// Members in their order, with the line of each name.
-    Map(Vec<(String, usize, Node)>),
-}
 
 /// Why a text is not YAML, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,72 +21,31 @@ pub(super) struct Unreadable {
 /// # Errors
 /// The text is not YAML, nests too deep, or has aliases or a member twice.
 pub(super) fn documents(text: &str) -> Result<Vec<Node>, Unreadable> {
-    let mut builder = Builder::default();
-    for next in Parser::new_from_str_with_options(text, Options::default()) {
-        let (event, span) = next.map_err(|error| Unreadable { line: error.marker().line(), reason: error.info() })?;
-        let line = span.start.line();
-        builder.take(event, line).map_err(|reason| Unreadable { line, reason })?;
-    }
-    Ok(builder.done.into_iter().filter(|node| node.value != Content::Null).collect())
+    let bounded = |depth| match depth {
+        0..=DEEPEST => Ok(()),
+        _ => Err(format!("nests deeper than {DEEPEST} levels")),
+    };
+    let read = yaml::documents(text, bounded);
+    let mut documents = read.map_err(|problem| Unreadable { line: problem.line, reason: problem.reason })?;
+    documents.retain(|node| node.value != Content::Null);
+    documents.iter().try_for_each(require_unique)?;
+    Ok(documents)
 }
 
-/// An open list or object.
-enum Open {
-    List(usize, Vec<Node>),
-    Map(usize, Vec<(String, usize, Node)>, Option<(String, usize)>),
-}
-
-#[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    done: Vec<Node>,
-}
-
-impl Builder {
-    fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), String> {
-        match event {
-            Event::Scalar(text, style, _, _) => {
-                let is_null = style == ScalarStyle::Plain && matches!(text.as_ref(), "" | "~" | "null");
-                let value = if is_null { Content::Null } else { Content::Text(text.into_owned()) };
-                self.close(Node { line, value })
-            }
-            Event::SequenceStart(..) => self.begin(Open::List(line, Vec::new())),
-            Event::MappingStart(..) => self.begin(Open::Map(line, Vec::new(), None)),
-            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List(line, elements)) => self.close(Node { line, value: Content::List(elements) }),
-                Some(Open::Map(line, members, None)) => self.close(Node { line, value: Content::Map(members) }),
-                _ => Err("something ends that did not begin".into()),
-            },
-            // Aliases could make a small document expand to a large one.
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read; write the value again".into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn begin(&mut self, open: Open) -> Result<(), String> {
-        if self.open.len() >= DEEPEST {
-            return Err(format!("nests deeper than {DEEPEST} levels"));
-        }
-        self.open.push(open);
-        Ok(())
-    }
-
-    fn close(&mut self, node: Node) -> Result<(), String> {
-        match self.open.last_mut() {
-            None => self.done.push(node),
-            Some(Open::List(_, elements)) => elements.push(node),
-            Some(Open::Map(_, members, name)) => match (name.take(), node) {
-                (Some((name, line)), node) => members.push((name, line, node)),
-                (None, Node { line, value: Content::Text(text) }) => {
-                    if members.iter().any(|(known, ..)| *known == text) {
-                        return Err(format!("the member {text} is here twice"));
-                    }
-                    *name = Some((text, line));
+/// Requires that no object in a value has a member twice.
+fn require_unique(node: &Node) -> Result<(), Unreadable> {
+    match &node.value {
+        Content::Null | Content::Text(_) => Ok(()),
+        Content::List(elements) => elements.iter().try_for_each(require_unique),
+        Content::Map(members) => {
+            let mut names = HashSet::new();
+            members.iter().try_for_each(|(name, line, value)| {
+                if !names.insert(name.as_str()) {
+                    return Err(Unreadable { line: *line, reason: format!("the member {name} is here twice") });
                 }
-                (None, _) => return Err("the name of a member must be a text".into()),
-            },
+                require_unique(value)
+            })
         }
-        Ok(())
     }
 }
 

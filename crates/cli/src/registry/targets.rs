@@ -1,6 +1,6 @@
 //! Repositories and images that a person names, as container clients name them or by UIDP.
 
-use bowline_client::{Api, ClientError};
+use bowline_client::{Api, ClientError, LookupKind};
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies;
 use bowline_contract::chainguard::platform::common::UidpFilter;
@@ -97,7 +97,8 @@ pub(crate) async fn repo_at(api: &Api, path: &str) -> Result<String, ClientError
             result => return result,
         }
     }
-    Err(missing.unwrap_or_else(|| ClientError::NotFound(format!("there is no repository {path:?}"))))
+    let none = || ClientError::not_found(LookupKind::Repository, format!("there is no repository {path:?}"));
+    Err(missing.unwrap_or_else(none))
 }
 
 /// UIDP of the repository of a name in a group.
@@ -162,7 +163,7 @@ pub(crate) async fn tag(api: &Api, repo: &str, name: &str) -> Result<v2::Tag, Cl
         ..v2::ListTagsRequest::default()
     };
     let found = api.call::<ListTags>(&request).await?.tags.into_iter().find(|tag| tag.name == name);
-    found.ok_or_else(|| ClientError::NotFound(format!("the repository has no tag {name:?}")))
+    found.ok_or_else(|| ClientError::not_found(LookupKind::Other, format!("the repository has no tag {name:?}")))
 }
 
 #[cfg(test)]

@@ -89,5 +89,7 @@ async fn unknown(
     let names = super::list::elements(&response).iter().filter_map(|element| element.get("name")?.as_str());
     let name = text.rsplit('/').next().unwrap_or(text);
     let suggestion = suggestion(name, names.collect::<Vec<_>>());
-    Ok(ClientError::NotFound(format!("there is no {} {text:?} that you may see{suggestion}", kind.noun())))
+    let noun = kind.noun();
+    let message = format!("there is no {noun} {text:?} that you may see{suggestion}");
+    Ok(ClientError::not_found(resolve::lookup_kind(noun), message))
 }

@@ -7,17 +7,22 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Direction, Page, SortKey};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
-use super::page::{ImageText, Part, shown};
+use super::page::{AT_ONCE, ImageText, Part, shown};
 
 /// Manifests of a repository that are put in order.
 const MOST_MANIFESTS: usize = 10_000;
-/// Images that one statement names.
-const AT_ONCE: usize = 500;
+/// Members of its indexes whose sizes are added up.
+const MOST_MEMBERS: usize = 100_000;
 
 /// The images of a page.
 pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: &Page) -> Result<Part> {
     let mut images: Vec<(i64, String)> = Vec::new();
+    let mut members = 0;
     for digests in all(tx, repo, which).await?.chunks(AT_ONCE) {
+        members += count_members(tx, digests, MOST_MEMBERS - members + 1).await?;
+        if members > MOST_MEMBERS {
+            return Err(too_large(repo, format!("its indexes have more than {MOST_MEMBERS} members")));
+        }
         images.extend(sizes(tx, repo, digests).await?);
     }
     let order = |one: &(i64, String), other: &(i64, String)| match page.direction {
@@ -52,11 +57,24 @@ async fn all(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool)) -> Result<
     let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)? > 0));
     let rows = tx.query(&query.text, &query.params, read).await?;
     if rows.len() > MOST_MANIFESTS {
-        let text =
-            format!("the repository has more than {MOST_MANIFESTS} manifests; order by push_time, pull_time or name");
-        return Err(Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text));
+        return Err(too_large(repo, format!("it has more than {MOST_MANIFESTS} manifests")));
     }
     Ok(rows.into_iter().filter(|(_, is_shown)| *is_shown).map(|(digest, _)| digest).collect())
+}
+
+fn too_large(repo: &Uidp, why: String) -> Error {
+    let text =
+        format!("the repository is too large to be ordered by size: {why}; order by push_time, pull_time or name");
+    Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text)
+}
+
+/// How many members the indexes among these images have, counted up to `most`.
+async fn count_members(tx: &mut ReadTx, digests: &[String], most: usize) -> Result<usize> {
+    let mut query = Sql::new("SELECT count(*) FROM (SELECT 1 FROM manifest_references f WHERE f.kind = 3");
+    query.bind_list(" AND f.manifest IN ", digests.iter().map(Value::from));
+    query.bind(" LIMIT ", Value::Int(most as i64)).push(") AS members");
+    let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(usize::try_from(count.unwrap_or_default()).unwrap_or_default())
 }
 
 /// The sizes of images: of an index, its own and that of its members that the repository has.

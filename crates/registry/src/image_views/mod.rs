@@ -19,7 +19,7 @@ use super::attached::Documents;
 pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     let (for_detail, for_comparison, for_packages) = (documents.clone(), documents.clone(), documents.clone());
     handlers
-        .read::<ListImages>(handler!(page::list))
+        .heavy_read_when::<ListImages>(page::is_heavy, handler!(page::list))
         .read_again::<ListPackages, _, _>(
             |tx, call| Box::pin(packages::find(tx, call)),
             move |candidates| Box::pin(packages::all(for_packages.clone(), candidates)),

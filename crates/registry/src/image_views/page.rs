@@ -1,6 +1,8 @@
 //! Pages of a repository's images: by the times of pushing and pulling along an index, a bounded number of manifests at a
 //! time; by name along the index of tags; by size in memory, as far as that is bounded.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
@@ -12,12 +14,20 @@ use crate::repos;
 
 /// Rows of an index that one page reads.
 const EXAMINED: usize = 2000;
+/// Images that one statement names.
+pub(super) const AT_ONCE: usize = 500;
 
 const ORDERS: &[&[&str]] =
     &[&["push_time", "pushTime", "pushed_at"], &["pull_time", "pullTime", "pulled_at"], &["name", "tag"], &["size"]];
 const BY_PULL: usize = 1;
 const BY_NAME: usize = 2;
 const BY_SIZE: usize = 3;
+
+/// Whether a request reads more than a page of an index: by size all images, by name all tags of the images of a page.
+pub(super) fn is_heavy(request: &ours::ListImagesRequest) -> bool {
+    let field = request.order_by.split_whitespace().next().unwrap_or_default();
+    [BY_NAME, BY_SIZE].iter().any(|order| ORDERS.get(*order).is_some_and(|names| names.contains(&field)))
+}
 
 pub(super) async fn list(
     tx: &mut ReadTx,
@@ -41,8 +51,8 @@ pub(super) async fn list(
     let text = ImageText::new(&request.query);
     let part = match page.order {
         BY_SIZE => by_size::part(tx, repo, (&text, request.untagged), &page).await?,
-        BY_NAME => examine(tx, named(tx, repo, &page, &text), &page, true).await?,
-        _ => examine(tx, timed(tx, repo, &page, (&text, request.untagged)), &page, false).await?,
+        BY_NAME => by_name(tx, repo, &page, &text).await?,
+        _ => by_time(tx, repo, (&text, request.untagged), &page).await?,
     };
     let images = badges::summaries(tx, repo, &part.digests).await?;
     let next = part.next.map(|(key, digest)| page.next_token(call, Some(key), digest));
@@ -72,13 +82,11 @@ pub(super) struct Part {
     pub(super) next: Option<(SortKey, String)>,
 }
 
-/// Reads rows of the key, the digest and whether the list shows it, until the page is full or enough rows are read.
-async fn examine(tx: &mut ReadTx, query: Sql<'_>, page: &Page, by_text: bool) -> Result<Part> {
-    let read = |row: &Row<'_>| {
-        let key = if by_text { SortKey::Text(row.text(0)?) } else { SortKey::Int(row.int(0)?) };
-        Ok::<_, Error>((key, row.text(1)?, row.int(2)? > 0))
-    };
-    let rows = tx.query(&query.text, &query.params, read).await?;
+/// A row of an index: its key, the digest of its image, and whether the list shows the image there.
+type Examined = (SortKey, String, bool);
+
+/// The images of a page out of the rows that were read, until the page is full or all rows are examined.
+fn cut(rows: Vec<Examined>, page: &Page) -> Part {
     let examined = rows.len();
     let mut part = Part { digests: Vec::new(), next: None };
     for (at, (key, digest, is_shown)) in rows.into_iter().enumerate() {
@@ -91,7 +99,7 @@ async fn examine(tx: &mut ReadTx, query: Sql<'_>, page: &Page, by_text: bool) ->
             break;
         }
     }
-    Ok(part)
+    part
 }
 
 /// A condition that is true of the manifests `r` that a list shows.
@@ -123,8 +131,8 @@ pub(super) fn shown<'a>(
     format!("{shown} AND ({has_tags} AND lower(t.name) LIKE {pattern} ESCAPE '\\') OR {begins})")
 }
 
-/// Manifests in the order of a time, each with whether the list shows it.
-fn timed<'a>(tx: &ReadTx, repo: &'a Uidp, page: &'a Page, which: (&'a ImageText, bool)) -> Sql<'a> {
+/// Manifests in the order of a time.
+async fn by_time(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: &Page) -> Result<Part> {
     let mut query = Sql::default();
     let repo = query.param(Value::from(repo.as_str()));
     let shown = shown(tx, &mut query, &repo, which);
@@ -137,37 +145,52 @@ fn timed<'a>(tx: &ReadTx, repo: &'a Uidp, page: &'a Page, which: (&'a ImageText,
         tx.index_hint(index)
     );
     continue_after(&mut query, page, &[column, "r.digest"]);
-    query
+    let read = |row: &Row<'_>| Ok::<_, Error>((SortKey::Int(row.int(0)?), row.text(1)?, row.int(2)? > 0));
+    Ok(cut(tx.query(&query.text, &query.params, read).await?, page))
 }
 
-/// Tags in the order of their names, each with its image and whether the list shows it there: an image with several tags
-/// is shown at the first of them in the order.
-fn named<'a>(tx: &ReadTx, repo: &'a Uidp, page: &'a Page, text: &'a ImageText) -> Sql<'a> {
-    let mut query = Sql::default();
-    let repo = query.param(Value::from(repo.as_str()));
-    let before = if page.direction == Direction::Ascending { "<" } else { ">" };
-    let mut matches = String::new();
-    if !text.needle.is_empty() {
-        let pattern = query.param(Value::from(&text.pattern));
-        let (needle, end) = (query.param(Value::from(&text.needle)), query.param(Value::from(&text.end)));
-        let begins = format!("(r.digest >= {needle} AND r.digest < {end})");
-        matches = format!(
-            " AND ({begins} OR EXISTS (SELECT 1 FROM tags t {} WHERE t.parent = {repo} AND t.digest = r.digest
-               AND t.hidden <> 1 AND lower(t.name) LIKE {pattern} ESCAPE '\\'))",
-            tx.index_hint("tags_by_digest")
-        );
-    }
-    query.text = format!(
-        "SELECT r.name, r.digest, CASE WHEN r.hidden <> 1
-           AND NOT EXISTS (SELECT 1 FROM tags o {} WHERE o.parent = {repo} AND o.digest = r.digest AND o.hidden <> 1
-                           AND o.name {before} r.name){matches} THEN 1 ELSE 0 END
-         FROM tags r {} WHERE r.parent = {repo}",
-        tx.index_hint("tags_by_digest"),
-        tx.index_hint("tags_name")
-    );
+/// Tags in the order of their names: an image with several tags is shown at the first of them in the order.
+async fn by_name(tx: &mut ReadTx, repo: &Uidp, page: &Page, text: &ImageText) -> Result<Part> {
+    let mut query = Sql::new(format!("SELECT r.name, r.digest, r.hidden FROM tags r {}", tx.index_hint("tags_name")));
+    query.bind(" WHERE r.parent = ", Value::from(repo.as_str()));
     // No two tags have one name.
     continue_after(&mut query, page, &["r.name"]);
-    query
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?, row.int(2)? != 1));
+    let tags = tx.query(&query.text, &query.params, read).await?;
+    let digests: BTreeSet<&str> =
+        tags.iter().filter(|(_, _, is_visible)| *is_visible).map(|(_, digest, _)| digest.as_str()).collect();
+    let first = first_tags(tx, repo, &digests.into_iter().collect::<Vec<_>>(), (page, text)).await?;
+    let shown = |(name, digest, is_visible): (String, String, bool)| {
+        let is_shown = is_visible && first.get(&digest) == Some(&name);
+        (SortKey::Text(name), digest, is_shown)
+    };
+    Ok(cut(tags.into_iter().map(shown).collect(), page))
+}
+
+/// The name of the first tag of each of these images, of those that have the text.
+async fn first_tags(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    digests: &[&str],
+    (page, text): (&Page, &ImageText),
+) -> Result<BTreeMap<String, String>> {
+    let first = if page.direction == Direction::Ascending { "min" } else { "max" };
+    let mut names = BTreeMap::new();
+    for digests in digests.chunks(AT_ONCE) {
+        let hint = tx.index_hint("tags_by_digest");
+        let mut query = Sql::new(format!("SELECT t.digest, {first}(t.name) FROM tags t {hint}"));
+        query.bind(" WHERE t.hidden <> 1 AND t.parent = ", Value::from(repo.as_str()));
+        query.bind_list(" AND t.digest IN ", digests.iter().map(|digest| Value::from(*digest)));
+        query.push(" GROUP BY t.digest");
+        if !text.needle.is_empty() {
+            query.bind(" HAVING max(CASE WHEN lower(t.name) LIKE ", Value::from(&text.pattern));
+            query.bind(" ESCAPE '\\' THEN 1 ELSE 0 END) = 1 OR (t.digest >= ", Value::from(&text.needle));
+            query.bind(" AND t.digest < ", Value::from(&text.end)).push(")");
+        }
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+        names.extend(tx.query(&query.text, &query.params, read).await?);
+    }
+    Ok(names)
 }
 
 /// The rows after the cursor of a page, in the order of these columns.

@@ -7,9 +7,9 @@ use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::UpstreamOutcome;
 use bowline_contract::bowline::registry::v1::rpc::replication::CheckUpstream;
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers, Quota, RateLimits, Surface, handler};
+use bowline_pipeline::{Authorized, Handlers, Quota, RateLimits, Surface, handler, require_terms};
 use bowline_resources::list::timestamp;
-use bowline_store::{BoxFuture, Db, WriteTx};
+use bowline_store::{BoxFuture, Db, ReadTx};
 
 use super::upstream_tags;
 use super::upstreams::{self, UpstreamConfig, note_status};
@@ -69,7 +69,7 @@ pub(crate) struct CheckJob {
 
 pub(crate) fn register(handlers: Handlers, checks: Option<&Arc<UpstreamChecks>>) -> Handlers {
     let checks = checks.cloned();
-    handlers.write_then::<CheckUpstream, _>(handler!(prepare), move |job: CheckJob| {
+    handlers.read_then::<CheckUpstream, _>(handler!(prepare), move |job: CheckJob| {
         let checks = checks.clone();
         Box::pin(async move {
             let checks = checks.ok_or_else(|| Error::internal("the handlers were made without a registry host"))?;
@@ -78,9 +78,11 @@ pub(crate) fn register(handlers: Handlers, checks: Option<&Arc<UpstreamChecks>>)
     })
 }
 
-/// The upstream as the repository or the nearest policy has it. Nothing changes before the request.
-async fn prepare(tx: &mut WriteTx, call: &Authorized<ours::CheckUpstreamRequest>) -> Result<Changed<CheckJob>> {
+/// The upstream as the repository or the nearest policy has it. Nothing changes before the request, so that a check which
+/// the limits refuse takes no turn of the writer; that the terms are accepted, as writes require, is checked here.
+async fn prepare(tx: &mut ReadTx, call: &Authorized<ours::CheckUpstreamRequest>) -> Result<CheckJob> {
     let repo = call.require_scope()?;
+    require_terms(tx, call, repo).await?;
     repos::require(tx, repo).await?;
     let upstream = upstreams::configured(tx, call.vault(), repo, call.now()).await.map_err(failure)?;
     let upstream = upstream.ok_or_else(|| {
@@ -89,7 +91,7 @@ async fn prepare(tx: &mut WriteTx, call: &Authorized<ours::CheckUpstreamRequest>
     })?;
     let tag = upstream_tags::first(tx, repo).await?.unwrap_or_else(|| USUAL_TAG.to_owned());
     let caller = call.principal().subject().to_owned();
-    Ok(Changed::nothing(CheckJob { repo: repo.clone(), caller, upstream, tag, now: call.now() }))
+    Ok(CheckJob { repo: repo.clone(), caller, upstream, tag, now: call.now() })
 }
 
 /// Reading a configuration refuses nothing; what fails is of this server.
