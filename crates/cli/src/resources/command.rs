@@ -48,7 +48,8 @@ fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
         return command;
     }
     let command = command.args_conflicts_with_subcommands(true).subcommand_precedence_over_arg(true);
-    PresetCommand::augment_subcommands(command).subcommand_required(false)
+    // They have a description in common, which would take the command's place.
+    PresetCommand::augment_subcommands(command).subcommand_required(false).about(verb.about)
 }
 
 fn with_arguments(mut command: Command, resource: &Resource, verb: &'static Verb) -> Command {
