@@ -198,18 +198,61 @@ async fn advisories_that_the_caller_may_not_list_are_as_if_they_were_not(server:
     execute(server, "UPDATE advisories SET deleted_at = 1 WHERE org <> $1", &["none"]).await;
     assert_eq!(list(&reader, &team, "").await, hidden);
     execute(server, "UPDATE advisories SET deleted_at = NULL WHERE org <> $1", &["none"]).await;
-    // What a public group says in approved events counts for everyone, and nothing else of it.
+    // What a public group says in approved events is shown to everyone, and nothing else of it; it decides nothing.
     let operator = server.operator().await;
     ok(&operator, &format!("PATCH /advisorysettings/v1/groups/{other}?updateMask=public"), json!({ "public": true }))
         .await;
     let shown = list(&reader, &team, "").await;
     let finding = status(&shown, "CVE-4 curl");
-    assert_eq!((&finding["advisory"]["uid"], &finding["status"]), (&json!(""), &json!("FINDING_STATUS_AFFECTED")));
+    assert_eq!(
+        (&finding["advisory"]["uid"], &finding["advisory"]["latestEventType"]),
+        (&json!(""), &json!("EVENT_TYPE_FILTER_FIX_NOT_PLANNED"))
+    );
+    none(&shown, "CVE-4 curl");
     let of_operator = status(&list(&operator, &team, "").await, "CVE-4 curl");
     assert_eq!(of_operator["advisory"]["uid"], json!(vendor));
     assert_eq!(of_operator["advisory"]["advisoryId"], finding["advisory"]["advisoryId"]);
     none(&shown, "CVE-1 curl");
     none(&shown, "CVE-3 curl");
+}
+
+/// More approved advisories of a public group than are read, and pending ones, about the vulnerability of another.
+async fn what_another_group_publishes_neither_fails_nor_decides_a_list(server: &TestServer) {
+    let [org, team, _] = filled(server).await;
+    let other = server.organization("other").await;
+    let operator = server.operator().await;
+    ok(&operator, &format!("PATCH /advisorysettings/v1/groups/{other}?updateMask=public"), json!({ "public": true }))
+        .await;
+    for (n, kind) in ["0", "2"].into_iter().enumerate() {
+        flood(server, &format!("{other}/{n:07x}"), kind).await;
+    }
+    let own = advisory(server, &org, ("curl", "", "CVE-4"), json!({ "fixNotPlanned": {} })).await;
+    advisory(server, &org, ("curl", "", "CVE-1"), json!({ "fixNotPlanned": {} })).await;
+    let reader = holder(server, &org, "reader", &team, &NEEDED).await.actor;
+    for (actor, expected) in [(&operator, "FINDING_STATUS_AFFECTED"), (&reader, "FINDING_STATUS_NO_ADVISORY")] {
+        let shown = list(actor, &team, "").await;
+        let finding = status(&shown, "CVE-4 curl");
+        assert_eq!(finding["status"], json!(expected));
+        assert_eq!(status(&shown, "CVE-1 curl")["status"], json!(expected), "others are read as well");
+        assert_eq!(finding["moreAdvisories"], json!(if expected.ends_with("AFFECTED") { 1_000 } else { 999 }));
+    }
+    let shown = list(&operator, &team, "").await;
+    assert_eq!(status(&shown, "CVE-4 curl")["advisory"]["uid"], json!(own));
+}
+
+/// Stores 11,000 advisories about CVE-4 in curl, with UIDPs that begin with this, and this latest determination.
+async fn flood(server: &TestServer, prefix: &str, kind: &str) {
+    let many = "WITH RECURSIVE many (n) AS (SELECT 100000000 UNION ALL SELECT n + 1 FROM many WHERE n < 100010999) ";
+    let advisories = format!(
+        "INSERT INTO advisories (uid, parent, org, advisory_id, legacy_id, artifact_name, artifact_type,
+           artifact_architecture, component_name, component_location, component_type, aliases, first_alias, author,
+           latest_event_type, latest_judgement_type, latest_event_at, event_count, event_bytes, created_at, updated_at)
+         {many} SELECT $1 || n, substr($1, 1, 40), substr($1, 1, 40), $1 || n, '', 'curl', 'apk', '', '', '', '', '[]',
+           '', 'bot', {kind}, {kind}, 0, 0, 0, 0, 0 FROM many"
+    );
+    let aliases = format!("INSERT INTO advisory_aliases (alias, advisory) {many} SELECT 'CVE-4', $1 || n FROM many");
+    execute(server, advisories.leak(), &[prefix]).await;
+    execute(server, aliases.leak(), &[prefix]).await;
 }
 
 async fn lists_of_findings_that_mean_nothing_are_refused(server: &TestServer) {
@@ -236,5 +279,6 @@ each_engine!(
     open_findings_are_listed_filtered_and_paged,
     findings_have_the_status_of_their_advisories,
     advisories_that_the_caller_may_not_list_are_as_if_they_were_not,
+    what_another_group_publishes_neither_fails_nor_decides_a_list,
     lists_of_findings_that_mean_nothing_are_refused,
 );

@@ -2,7 +2,8 @@
 //!
 //! An advisory is about a finding if one of its aliases is an id of the vulnerability, and its component, or without one
 //! its artifact, is the package; of a system package also the package that it was built from. Versions are not compared.
-//! Advisories count in the groups at and above the repository where the caller may list them, and in public groups.
+//! Advisories of the groups at and above the repository where the caller may list them decide the status. Those of other
+//! public groups are shown, and decide nothing: everyone can publish one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +23,15 @@ use crate::advisories::rows::folded;
 const MOST_IDS: usize = 20;
 /// Ids that one statement names.
 const IDS_AT_ONCE: usize = 200;
-/// Advisories that one statement reads.
+/// Advisories of the groups at and above the repositories that one statement reads.
 const MOST_ADVISORIES: usize = 10_000;
+/// Advisories of public groups that one statement reads. Further ones are left out, so that what one group publishes does
+/// not fail the lists of others.
+const MOST_PUBLIC: usize = 1_000;
+
+const COLUMNS: &str =
+    "x.alias, a.uid, a.parent, a.advisory_id, a.artifact_name, a.component_name, a.component_location,
+    a.latest_judgement_type, a.latest_event_at";
 
 /// The advisories about some vulnerabilities, by folded alias.
 #[derive(Default)]
@@ -83,28 +91,54 @@ pub(super) async fn load<T: Sync>(
     let aliases: Vec<String> = aliases.into_iter().collect();
     let mut statements = Statements::default();
     for aliases in aliases.chunks(IDS_AT_ONCE) {
-        let mut sql = Sql::new(
-            "SELECT x.alias, a.uid, a.parent, a.advisory_id, a.artifact_name, a.component_name, a.component_location,
-                    a.latest_judgement_type, a.latest_event_at, CASE WHEN p.place IS NULL THEN 0 ELSE 1 END
-             FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
-             LEFT JOIN advisory_settings p ON p.place = a.parent AND p.is_public
-             WHERE a.deleted_at IS NULL AND ",
-        );
-        sql.bind_list("x.alias IN ", aliases.iter().map(Value::from)).push(" AND (p.place IS NOT NULL");
-        if !groups.is_empty() {
-            sql.bind_list(" OR a.parent IN ", groups.iter().map(|group| Value::from(*group)));
-        }
-        sql.bind(") LIMIT ", Value::Int(MOST_ADVISORIES as i64 + 1));
-        let rows = tx.query(&sql.text, &sql.params, |row| read(row, call)).await?;
-        if rows.len() > MOST_ADVISORIES {
-            let text = "More than 10,000 advisories are about the vulnerabilities of one page: ask for a smaller page";
-            return Err(Error::new(Reason::RequestTooLarge, text));
-        }
-        for (alias, statement) in rows {
+        let of_public = of_public_groups(tx, call, aliases).await?;
+        let of_groups = if groups.is_empty() { Vec::new() } else { of_groups(tx, call, aliases, &groups).await? };
+        for (alias, statement) in of_public.into_iter().chain(of_groups) {
             statements.by_alias.entry(alias).or_default().push(statement);
         }
     }
     Ok(statements)
+}
+
+/// Approved advisories of public groups, as many as are read.
+async fn of_public_groups<T: Sync>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    aliases: &[String],
+) -> Result<Vec<(String, Statement)>> {
+    let mut sql = Sql::new(format!(
+        "SELECT {COLUMNS}, 1
+         FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
+         JOIN advisory_settings p ON p.place = a.parent AND p.is_public
+         WHERE a.deleted_at IS NULL AND a.latest_judgement_type <> 0 AND "
+    ));
+    sql.bind_list("x.alias IN ", aliases.iter().map(Value::from));
+    sql.bind(" LIMIT ", Value::Int(MOST_PUBLIC as i64));
+    tx.query(&sql.text, &sql.params, |row| read(row, call)).await
+}
+
+/// Advisories of the groups, whichever is approved.
+async fn of_groups<T: Sync>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    aliases: &[String],
+    groups: &[&str],
+) -> Result<Vec<(String, Statement)>> {
+    let mut sql = Sql::new(format!(
+        "SELECT {COLUMNS}, CASE WHEN p.place IS NULL THEN 0 ELSE 1 END
+         FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
+         LEFT JOIN advisory_settings p ON p.place = a.parent AND p.is_public
+         WHERE a.deleted_at IS NULL AND "
+    ));
+    sql.bind_list("x.alias IN ", aliases.iter().map(Value::from));
+    sql.bind_list(" AND a.parent IN ", groups.iter().map(|group| Value::from(*group)));
+    sql.bind(" LIMIT ", Value::Int(MOST_ADVISORIES as i64 + 1));
+    let rows = tx.query(&sql.text, &sql.params, |row| read(row, call)).await?;
+    if rows.len() > MOST_ADVISORIES {
+        let text = "More than 10,000 advisories are about the vulnerabilities of one page: ask for a smaller page";
+        return Err(Error::new(Reason::RequestTooLarge, text));
+    }
+    Ok(rows)
 }
 
 /// The groups above a repository.
@@ -130,7 +164,8 @@ impl Statements {
             }
         }
         let best = about.values().min_by_key(|(by, statement)| statement.rank(*by, repo));
-        let status = best.map_or(FindingStatus::NoAdvisory, |(_, statement)| statement.status());
+        let deciding = best.filter(|(_, statement)| is_above(&statement.parent, repo));
+        let status = deciding.map_or(FindingStatus::NoAdvisory, |(_, statement)| statement.status());
         let advisory = best.map(|(by, statement)| statement.shown(*by));
         Assessment { status, advisory, more: about.len().saturating_sub(1) }
     }
@@ -158,10 +193,11 @@ impl Statement {
         is_it.then_some(AdvisoryMatch::Component)
     }
 
-    /// Of several the least counts: about the package, of the nearest group, and the newest.
-    fn rank(&self, by: AdvisoryMatch, repo: &str) -> (i32, Reverse<usize>, Reverse<Option<Micros>>, &str) {
-        let near = if is_above(&self.parent, repo) { self.parent.len() } else { 0 };
-        (by as i32, Reverse(near), Reverse(self.latest_event_at), &self.uid)
+    /// Of several the least counts: of the groups at and above the repository, about the package, of the nearest group,
+    /// and the newest.
+    fn rank(&self, by: AdvisoryMatch, repo: &str) -> (bool, i32, Reverse<usize>, Reverse<Option<Micros>>, &str) {
+        let is_foreign = !is_above(&self.parent, repo);
+        (is_foreign, by as i32, Reverse(self.parent.len()), Reverse(self.latest_event_at), &self.uid)
     }
 
     fn status(&self) -> FindingStatus {

@@ -36,9 +36,9 @@ pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetPostureReque
         fix_times: fix_times(&summary.fixed),
         vulnerabilities: number(summary.vulnerabilities),
         repos: counters::total(tx, "repos", &Scope::Subtree(scope.as_str())).await?,
-        counted_repos: number(history.repos()),
+        counted_repos: number(history.repos().saturating_sub(summary.left_out)),
         report_time: history.newest_report().and_then(timestamp),
-        incomplete: history.is_incomplete,
+        incomplete: history.is_incomplete || summary.left_out > 0,
     })
 }
 

@@ -5,8 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bowline_core::Micros;
 use bowline_store::activity::{day_of, start_of};
 
-use super::{FindingHistory, RepoHistory};
+use super::{FindingHistory, RepoHistory, ReportCounts};
 use crate::scan_reports::parse::rank;
+
+/// Steps of one summary: tags looked at, and vulnerabilities of the reports that they show. It holds one of the few turns
+/// of costly reads, so repositories that may need more than is left are left out.
+const MOST_STEPS: usize = 20_000_000;
 
 /// Counts by number of the severity.
 type Counts = BTreeMap<i32, usize>;
@@ -51,6 +55,8 @@ pub struct HistorySummary {
     pub fixed: Vec<FixedFinding>,
     /// Different vulnerabilities that are open at the end of the last day.
     pub vulnerabilities: usize,
+    /// Repositories that were not counted, because they take too long.
+    pub left_out: usize,
 }
 
 /// An image of a repository, and the position of its newest report.
@@ -62,8 +68,15 @@ impl FindingHistory {
         let days = usize::try_from(last - first + 1).unwrap_or(0);
         let mut summary = HistorySummary { days: vec![DayCounts::default(); days], ..HistorySummary::default() };
         let mut vulnerabilities: BTreeSet<&str> = BTreeSet::new();
+        let mut steps = MOST_STEPS;
         for repo in &self.repos {
-            repo.add_to(&mut summary, first, &mut vulnerabilities);
+            match steps.checked_sub(repo.steps(days)) {
+                Some(left) => {
+                    steps = left;
+                    repo.add_to(&mut summary, first, &mut vulnerabilities);
+                }
+                None => summary.left_out += 1,
+            }
         }
         summary.vulnerabilities = vulnerabilities.len();
         summary
@@ -78,6 +91,21 @@ struct Tagged {
 }
 
 impl RepoHistory {
+    /// How many steps so many days take at most: each day looks at every tag, and a day on which something changes at
+    /// every vulnerability that the tags can show.
+    fn steps(&self, days: usize) -> usize {
+        let findings = |report: &ReportCounts| report.ids.values().map(BTreeSet::len).sum::<usize>();
+        let largest: Vec<usize> =
+            self.images.iter().map(|reports| reports.iter().map(findings).max().unwrap_or(0)).collect();
+        let of_tag = |moves: &Vec<(Micros, Option<usize>)>| {
+            moves.iter().filter_map(|(_, image)| largest.get((*image)?).copied()).max().unwrap_or(0)
+        };
+        let shown = self.tags.iter().map(of_tag).sum::<usize>();
+        let changes = self.tags.iter().map(Vec::len).chain(self.images.iter().map(Vec::len)).sum::<usize>();
+        let tags = days.saturating_mul(self.tags.len());
+        tags.saturating_add(changes.min(days).saturating_add(1).saturating_mul(shown))
+    }
+
     fn add_to<'a>(&'a self, summary: &mut HistorySummary, first: i64, vulnerabilities: &mut BTreeSet<&'a str>) {
         let first_seen = self.first_seen();
         // What each tag showed last: a move to an image without a report shows nothing new.

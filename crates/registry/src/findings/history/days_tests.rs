@@ -65,3 +65,21 @@ fn what_was_fixed_before_the_first_day_is_not_counted_and_a_newer_report_counts(
     assert!(summary.fixed.is_empty());
     assert_eq!(summary.open, [OpenFinding { severity: Severity::Critical as i32, age: 3 }]);
 }
+
+#[test]
+fn repositories_that_take_too_many_steps_are_left_out() {
+    let finding = || report(1, &[(Severity::High, "a")]);
+    let small = || RepoHistory { images: vec![vec![finding()]], tags: vec![moved(&[(2, Some(0))])] };
+    // Each of them is looked at on every day.
+    let many_tags = RepoHistory { images: Vec::new(), tags: vec![Vec::new(); MOST_STEPS / 366 + 1] };
+    // Each day shows the findings of every tag.
+    let ids: Vec<String> = (0..2_000).map(|n| format!("CVE-{n}")).collect();
+    let ids: Vec<(Severity, &str)> = ids.iter().map(|id| (Severity::Low, id.as_str())).collect();
+    let often: Vec<(i64, Option<usize>)> = (1..366).map(|day| (day, Some(0))).collect();
+    let changing = RepoHistory { images: vec![vec![report(1, &ids)]], tags: vec![moved(&often); 40] };
+    let repos = vec![small(), many_tags, changing, small()];
+    let summary = FindingHistory { repos, is_incomplete: false }.summarize((1, 366));
+    assert_eq!((summary.left_out, summary.days[365].images), (2, 2));
+    assert_eq!(open(&summary, Severity::Low)[365], 0);
+    assert_eq!(open(&summary, Severity::High)[365], 2);
+}
