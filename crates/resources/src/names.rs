@@ -3,7 +3,8 @@
 //!
 //! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
 //! their own, so that the cost of a search depends only on the caller's organizations, and on a bounded count of the names
-//! with each trigram of the text. The statements leave out what the caller may not list: a result does not depend on it.
+//! with each trigram of the text. A caller who sees a part of an organization gets a search through that part alone, as
+//! long as it is small: neither its result nor its cost depends on names that are hidden.
 
 use std::collections::BTreeSet;
 
@@ -36,10 +37,11 @@ const LOOKED_UP: usize = 3;
 const FEW: i64 = 2000;
 /// Organizations that one call searches, unless the caller sees all.
 const MOST_ORGANIZATIONS: usize = 32;
-/// Visible ranges that are a part of the statements. A caller with more of them gets names that are compared with the
-/// ranges here, of which one call reads so many.
-const MOST_RANGES: usize = 16;
+/// Names that one call examines for a caller who sees a part of an organization: all in its ranges if there are no more;
+/// else those with the text in the organization, of which the ranges leave some.
 const MOST_EXAMINED: usize = 20_000;
+/// Ranges that one statement names.
+const RANGES_AT_ONCE: usize = 100;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
@@ -79,7 +81,9 @@ pub struct NameSearch<'a> {
     ranges: &'a [UidRange],
     /// Organizations of the ranges; absent for callers who see all names.
     organizations: Option<Vec<&'a str>>,
-    /// Names that were read and compared with the ranges.
+    /// Whether nothing in the organizations is hidden.
+    sees_all: bool,
+    /// Names that were read and compared with the ranges, for a caller from whom some are hidden.
     examined: usize,
 }
 
@@ -92,17 +96,13 @@ impl<'a> NameSearch<'a> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let organizations = organizations(ranges)?;
         let (pattern, end) = (format!("%{escaped}%"), format!("{text}{}", char::MAX));
-        Ok(NameSearch { kind, text, pattern, end, ranges, organizations, examined: 0 })
+        let sees_all = ranges.iter().all(is_whole);
+        Ok(NameSearch { kind, text, pattern, end, ranges, organizations, sees_all, examined: 0 })
     }
 
     /// Whether the search ended before all names were compared with the ranges.
     pub fn is_incomplete(&self) -> bool {
         self.examined >= MOST_EXAMINED
-    }
-
-    /// Whether the statements leave out what is not visible.
-    fn has_few_ranges(&self) -> bool {
-        self.ranges.len() <= MOST_RANGES
     }
 
     /// The names after a position, at most so many.
@@ -112,6 +112,9 @@ impl<'a> NameSearch<'a> {
     pub async fn after(&mut self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
         if self.ranges.is_empty() {
             return Ok(Vec::new());
+        }
+        if !self.sees_all && self.has_few_names(tx).await? {
+            return self.among_visible(tx, after, most).await;
         }
         let mut rows = Vec::new();
         if !matches!(after, Some(Position::Within(_))) {
@@ -127,23 +130,52 @@ impl<'a> NameSearch<'a> {
         Ok(rows)
     }
 
-    fn count_examined(&mut self, names: usize) {
-        if !self.has_few_ranges() {
-            self.examined += names;
+    /// Whether so few names are in the ranges that all of them can be compared with the text.
+    async fn has_few_names(&self, tx: &mut ReadTx) -> Result<bool> {
+        let mut left = MOST_EXAMINED;
+        for ranges in self.ranges.chunks(RANGES_AT_ONCE) {
+            let mut query = Sql::new("SELECT count(*) FROM (SELECT 1 FROM search_names s ");
+            query.text += &tx.index_hint("search_names_uid");
+            in_ranges(&mut query, ranges);
+            query.bind(" LIMIT ", Value::Int(left as i64 + 1)).push(") AS names");
+            let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
+            let Some(rest) = left.checked_sub(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX)) else {
+                return Ok(false);
+            };
+            left = rest;
         }
+        Ok(true)
     }
 
-    /// The condition that a name lies in a visible range.
-    fn visible<'q>(&'q self, query: &mut Sql<'q>, column: &str) {
-        if !self.has_few_ranges() {
-            return;
+    /// The names after a position, out of all that are in the ranges.
+    async fn among_visible(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
+        let mut rows = Vec::new();
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?, row.text(2)?));
+        for ranges in self.ranges.chunks(RANGES_AT_ONCE) {
+            let mut query = Sql::new("SELECT s.n, s.name, s.uid FROM search_names s ");
+            query.text += &tx.index_hint("search_names_uid");
+            in_ranges(&mut query, ranges);
+            query.bind(" AND s.kind = ", Value::Int(self.kind.number()));
+            query.bind(" AND s.name LIKE ", Value::from(&self.pattern)).push(" ESCAPE '\\'");
+            rows.extend(tx.query(&query.text, &query.params, read).await?);
         }
-        for (index, range) in self.ranges.iter().enumerate() {
-            query.bind(if index == 0 { " AND (" } else { " OR " }, Value::from(&range.lower));
-            query.push(&format!(" <= {column} AND {column} < "));
-            query.bind("", Value::from(&range.upper));
+        let is_long = self.text.chars().count() >= TRIGRAM;
+        let place = |(number, name, uid): (i64, String, String)| {
+            let begins = name.as_str() >= self.text && name < self.end;
+            let position = if begins { Position::Beginning(name, uid.clone()) } else { Position::Within(number) };
+            (begins || is_long).then_some(NameRow { uid, position })
+        };
+        let mut rows: Vec<NameRow> = rows.into_iter().filter_map(place).collect();
+        rows.retain(|row| after.is_none_or(|after| row.position > *after));
+        rows.sort_by(|one, other| one.position.cmp(&other.position));
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    fn count_examined(&mut self, names: usize) {
+        if !self.sees_all {
+            self.examined += names;
         }
-        query.push(")");
     }
 
     fn is_visible(&self, uid: &str) -> bool {
@@ -190,7 +222,6 @@ impl<'a> NameSearch<'a> {
                 let organization = query.param(Value::from(organization));
                 query.text += &format!(" AND org = {organization}");
             }
-            self.visible(&mut query, "uid");
             let (name, uid) = (query.param(Value::from(&start.0)), query.param(Value::from(&start.1)));
             let (end, limit) = (query.param(Value::from(&self.end)), query.param(Value::Int(batch)));
             query.text +=
@@ -271,7 +302,6 @@ impl<'a> NameSearch<'a> {
                 organizations.iter().map(|organization| query.param(Value::from(*organization))).collect();
             query.text += &format!(" AND s.org IN ({})", organizations.join(", "));
         }
-        self.visible(query, "s.uid");
     }
 
     /// The query for SQLite's search: the rarest trigrams of the text, and unless one of them is rare, the kind and the
@@ -315,6 +345,21 @@ impl<'a> NameSearch<'a> {
         let scope = |organization: &&str| quoted(&format!("{kind}{}", marks(organization)));
         format!("({})", organizations.iter().map(scope).collect::<Vec<_>>().join(" OR "))
     }
+}
+
+/// Whether a range is all that there is, or a whole organization.
+fn is_whole(range: &UidRange) -> bool {
+    let organization = range.lower.get(..ROOT_LENGTH).unwrap_or_default();
+    *range == UidRange::all() || *range == UidRange::subtree(organization)
+}
+
+/// The condition that a name lies in one of the ranges.
+fn in_ranges<'q>(query: &mut Sql<'q>, ranges: &'q [UidRange]) {
+    for (index, range) in ranges.iter().enumerate() {
+        query.bind(if index == 0 { " WHERE (" } else { " OR " }, Value::from(&range.lower));
+        query.push(" <= s.uid AND s.uid < ").bind("", Value::from(&range.upper));
+    }
+    query.push(")");
 }
 
 /// The organizations that the ranges lie in, each once; absent if the caller sees everything.
