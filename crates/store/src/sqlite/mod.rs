@@ -1,6 +1,7 @@
 //! The embedded engine: inline readers and one writer thread.
 
 mod reader;
+mod sorter;
 mod writer;
 
 use std::collections::HashMap;
@@ -57,9 +58,6 @@ impl Default for SqliteOptions {
 /// How much of the file the writer maps: it has a cache of its own.
 const WRITER_MMAP: u64 = 256 << 20;
 
-/// Bytes that are sorted without temporary files.
-const SORTED_IN_MEMORY: u64 = 256 << 20;
-
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 /// Most bytes of the log before it is checkpointed.
@@ -109,21 +107,6 @@ impl Sqlite {
         let conn = self.file.open_reader()?;
         conn.control("BEGIN")?;
         Ok(conn)
-    }
-
-    /// Runs statements that sort a whole table in one transaction, on a connection of its own: what does not fit into
-    /// its memory goes to temporary files.
-    pub(crate) fn sort(&self, statements: &str) -> Result<(), StoreError> {
-        let conn = self.file.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP)?.conn;
-        conn.execute_batch(&format!(
-            "PRAGMA synchronous = NORMAL;
-             PRAGMA temp_store = FILE;
-             PRAGMA cache_size = -{};",
-            SORTED_IN_MEMORY >> 10
-        ))?;
-        // An open transaction ends with the connection.
-        conn.execute_batch(&format!("BEGIN IMMEDIATE; {statements}; COMMIT"))
-            .map_err(|error| StoreError::from(error).in_statement(statements))
     }
 
     pub(crate) fn load(&self) -> WriterLoad {

@@ -33,11 +33,7 @@ impl Db {
             progress(&name);
             let statements = format!("{definition}; DELETE FROM filling_indexes WHERE name = '{name}'");
             match &self.backend {
-                Backend::Sqlite(sqlite) => {
-                    let sqlite = sqlite.clone();
-                    let task = tokio::task::spawn_blocking(move || sqlite.sort(&statements));
-                    task.await.unwrap_or_else(|_| Err(StoreError::bug("the making of an index panicked")))?;
-                }
+                Backend::Sqlite(sqlite) => sqlite.sort(statements).await?,
                 Backend::Postgres(postgres) => {
                     let tx = postgres.begin("BEGIN").await?;
                     // An index of many rows takes as long as it takes.
