@@ -238,6 +238,11 @@ async fn what_another_group_publishes_neither_fails_nor_decides_a_list(server: &
     }
     let shown = list(&operator, &team, "").await;
     assert_eq!(status(&shown, "CVE-4 curl")["advisory"]["uid"], json!(own));
+    // An approved advisory of an own public group decides for those who may not list advisories there, too.
+    ok(&operator, &format!("PATCH /advisorysettings/v1/groups/{org}?updateMask=public"), json!({ "public": true }))
+        .await;
+    let finding = status(&list(&reader, &team, "").await, "CVE-4 curl").clone();
+    assert_eq!((&finding["status"], &finding["advisory"]["uid"]), (&json!("FINDING_STATUS_AFFECTED"), &json!("")));
 }
 
 /// Stores 11,000 advisories about CVE-4 in curl, with UIDPs that begin with this, and this latest determination.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bowline_contract::bowline::vulnerabilities::v1::{AdvisoryMatch, FindingAdvisory, FindingStatus};
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::vulnerabilities::EventTypeFilter;
-use bowline_core::{Error, Micros, Reason, Result};
+use bowline_core::{Error, Micros, Reason, Result, UidRange};
 use bowline_pipeline::Authorized;
 use bowline_registry::findings::Finding;
 use bowline_resources::list::timestamp;
@@ -25,9 +25,10 @@ const MOST_IDS: usize = 20;
 const IDS_AT_ONCE: usize = 200;
 /// Advisories of the groups at and above the repositories that one statement reads.
 const MOST_ADVISORIES: usize = 10_000;
-/// Advisories of public groups that one statement reads. Further ones are left out, so that what one group publishes does
-/// not fail the lists of others.
+/// Advisories of public groups that one statement reads, out of so many with these ids. Further ones are left out, so that
+/// what one group writes neither fails nor delays the lists of others.
 const MOST_PUBLIC: usize = 1_000;
+const MOST_EXAMINED: usize = 50_000;
 
 const COLUMNS: &str =
     "x.alias, a.uid, a.parent, a.advisory_id, a.artifact_name, a.component_name, a.component_location,
@@ -85,22 +86,26 @@ pub(super) async fn load<T: Sync>(
     findings: &[(&str, &Finding)],
 ) -> Result<Statements> {
     let aliases: BTreeSet<String> = findings.iter().flat_map(|(_, finding)| ids(finding)).collect();
-    let groups: BTreeSet<&str> = findings.iter().flat_map(|(repo, _)| above(repo)).collect();
-    let may_list = |group: &&str| call.holds(group, Capability::CapAdvisoriesList);
-    let groups: Vec<&str> = groups.into_iter().filter(may_list).collect();
+    let mut organizations: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for group in findings.iter().flat_map(|(repo, _)| above(repo)) {
+        organizations.entry(group.split('/').next().unwrap_or(group)).or_default().insert(group);
+    }
     let aliases: Vec<String> = aliases.into_iter().collect();
     let mut statements = Statements::default();
     for aliases in aliases.chunks(IDS_AT_ONCE) {
-        let of_public = of_public_groups(tx, call, aliases).await?;
-        let of_groups = if groups.is_empty() { Vec::new() } else { of_groups(tx, call, aliases, &groups).await? };
-        for (alias, statement) in of_public.into_iter().chain(of_groups) {
+        let mut rows = of_public_groups(tx, call, aliases).await?;
+        for (organization, groups) in &organizations {
+            rows.extend(of_groups(tx, call, aliases, (organization, groups)).await?);
+        }
+        for (alias, statement) in rows {
             statements.by_alias.entry(alias).or_default().push(statement);
         }
     }
     Ok(statements)
 }
 
-/// Approved advisories of public groups, as many as are read.
+/// Approved advisories of public groups, as many as are read. Those of the groups above the repositories are not left to
+/// this, since others could displace them.
 async fn of_public_groups<T: Sync>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
@@ -108,22 +113,28 @@ async fn of_public_groups<T: Sync>(
 ) -> Result<Vec<(String, Statement)>> {
     let mut sql = Sql::new(format!(
         "SELECT {COLUMNS}, 1
-         FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
-         JOIN advisory_settings p ON p.place = a.parent AND p.is_public
-         WHERE a.deleted_at IS NULL AND a.latest_judgement_type <> 0 AND "
+         FROM (SELECT alias, advisory FROM advisory_aliases WHERE alias IN "
     ));
-    sql.bind_list("x.alias IN ", aliases.iter().map(Value::from));
+    sql.bind_list("", aliases.iter().map(Value::from)).bind(" LIMIT ", Value::Int(MOST_EXAMINED as i64));
+    sql.push(
+        ") x JOIN advisories a ON a.uid = x.advisory
+         JOIN advisory_settings p ON p.place = a.parent AND p.is_public
+         WHERE a.deleted_at IS NULL AND a.latest_judgement_type <> 0",
+    );
     sql.bind(" LIMIT ", Value::Int(MOST_PUBLIC as i64));
     tx.query(&sql.text, &sql.params, |row| read(row, call)).await
 }
 
-/// Advisories of the groups, whichever is approved.
+/// What the caller may read of the groups of an organization: all advisories where they may list them, else the approved
+/// ones of public groups.
 async fn of_groups<T: Sync>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
     aliases: &[String],
-    groups: &[&str],
+    (organization, groups): (&str, &BTreeSet<&str>),
 ) -> Result<Vec<(String, Statement)>> {
+    let (listed, others): (Vec<&str>, Vec<&str>) =
+        groups.iter().partition(|group| call.holds(group, Capability::CapAdvisoriesList));
     let mut sql = Sql::new(format!(
         "SELECT {COLUMNS}, CASE WHEN p.place IS NULL THEN 0 ELSE 1 END
          FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
@@ -131,8 +142,18 @@ async fn of_groups<T: Sync>(
          WHERE a.deleted_at IS NULL AND "
     ));
     sql.bind_list("x.alias IN ", aliases.iter().map(Value::from));
-    sql.bind_list(" AND a.parent IN ", groups.iter().map(|group| Value::from(*group)));
-    sql.bind(" LIMIT ", Value::Int(MOST_ADVISORIES as i64 + 1));
+    // Advisories of other organizations with these ids are not read.
+    let below = UidRange::below(organization);
+    sql.bind(" AND x.advisory >= ", Value::from(&below.lower)).bind(" AND x.advisory < ", Value::from(&below.upper));
+    sql.push(" AND (FALSE");
+    if !listed.is_empty() {
+        sql.bind_list(" OR a.parent IN ", listed.iter().map(|group| Value::from(*group)));
+    }
+    if !others.is_empty() {
+        sql.bind_list(" OR a.parent IN ", others.iter().map(|group| Value::from(*group)));
+        sql.push(" AND p.place IS NOT NULL AND a.latest_judgement_type <> 0");
+    }
+    sql.bind(") LIMIT ", Value::Int(MOST_ADVISORIES as i64 + 1));
     let rows = tx.query(&sql.text, &sql.params, |row| read(row, call)).await?;
     if rows.len() > MOST_ADVISORIES {
         let text = "More than 10,000 advisories are about the vulnerabilities of one page: ask for a smaller page";

@@ -94,15 +94,15 @@ fn ages(open: &[OpenFinding]) -> Vec<ours::PostureAge> {
     AGES.into_iter().enumerate().map(of).collect()
 }
 
-fn fix_times(fixed: &[FixedFinding]) -> Vec<ours::FixTimes> {
+fn fix_times(fixed: &BTreeMap<FixedFinding, usize>) -> Vec<ours::FixTimes> {
     let of = |severity: Severity| {
-        let of_severity = fixed.iter().filter(|finding| finding.severity == severity as i32);
-        let mut days: Vec<i64> = of_severity.map(|finding| finding.days).collect();
-        days.sort_unstable();
-        let mean = days.iter().sum::<i64>().checked_div(days.len() as i64)?;
+        let of_severity = fixed.iter().filter(|(finding, _)| finding.severity == severity as i32);
+        let days: Vec<(i64, usize)> = of_severity.map(|(finding, count)| (finding.days, *count)).collect();
+        let all = days.iter().map(|(_, count)| count).sum::<usize>();
+        let mean = days.iter().map(|(days, count)| days * *count as i64).sum::<i64>().checked_div(all as i64)?;
         Some(ours::FixTimes {
             severity: severity as i32,
-            fixed: number(days.len()),
+            fixed: number(all),
             mean_days: mean as i32,
             median_days: percentile(&days, 50),
             p90_days: percentile(&days, 90),
@@ -111,10 +111,15 @@ fn fix_times(fixed: &[FixedFinding]) -> Vec<ours::FixTimes> {
     SEVERITIES.into_iter().filter_map(of).collect()
 }
 
-/// The least of these sorted numbers that so many of a hundred do not exceed.
-fn percentile(sorted: &[i64], percent: usize) -> i32 {
-    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(at).map_or(0, |days| *days as i32)
+/// The least of these sorted numbers, each with how often it is there, that so many of a hundred do not exceed.
+fn percentile(sorted: &[(i64, usize)], percent: usize) -> i32 {
+    let all = sorted.iter().map(|(_, count)| count).sum::<usize>();
+    let mut left = (all * percent).div_ceil(100);
+    let at = sorted.iter().find(|(_, count)| {
+        left = left.saturating_sub(*count);
+        left == 0
+    });
+    at.map_or(0, |(days, _)| *days as i32)
 }
 
 #[cfg(test)]
@@ -133,8 +138,8 @@ mod tests {
     #[test]
     fn times_until_a_fix_are_those_of_their_severity() {
         let fixed = |severity: Severity, days: i64| FixedFinding { severity: severity as i32, days };
-        let mut all: Vec<FixedFinding> = (1..=10).map(|days| fixed(Severity::Low, days)).collect();
-        all.push(fixed(Severity::Critical, 3));
+        let mut all: BTreeMap<FixedFinding, usize> = (1..=10).map(|days| (fixed(Severity::Low, days), 1)).collect();
+        all.insert(fixed(Severity::Critical, 3), 1);
         let times = fix_times(&all);
         let shown: Vec<[i32; 5]> =
             times.iter().map(|one| [one.severity, one.fixed, one.mean_days, one.median_days, one.p90_days]).collect();

@@ -38,7 +38,7 @@ pub struct OpenFinding {
 }
 
 /// A vulnerability that was fixed in a repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FixedFinding {
     /// Number of the severity.
     pub severity: i32,
@@ -52,7 +52,8 @@ pub struct HistorySummary {
     /// Each of the days, the first one first.
     pub days: Vec<DayCounts>,
     pub open: Vec<OpenFinding>,
-    pub fixed: Vec<FixedFinding>,
+    /// How many there are of each: a tag that is moved to and fro fixes the same ones again and again.
+    pub fixed: BTreeMap<FixedFinding, usize>,
     /// Different vulnerabilities that are open at the end of the last day.
     pub vulnerabilities: usize,
     /// Repositories that were not counted, because they take too long.
@@ -132,7 +133,7 @@ impl RepoHistory {
             for (id, severity) in before.iter().filter(|(id, _)| !open.contains_key(*id)) {
                 *counted.fixed.entry(*severity).or_default() += 1;
                 let days = day - first_seen.get(id).map_or(day, |at| day_of(*at));
-                summary.fixed.push(FixedFinding { severity: *severity, days });
+                *summary.fixed.entry(FixedFinding { severity: *severity, days }).or_default() += 1;
             }
             before = open;
         }
