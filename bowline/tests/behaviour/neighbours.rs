@@ -37,7 +37,7 @@ impl Neighbour {
     }
 
     /// The longest time that a write and a read took while `call` was under way, and what `call` gave. The first of them
-    /// counts even if `call` has ended sooner: on a busy machine it may have ended before this future goes on.
+    /// counts even if `call` has ended sooner: on a busy machine it may have ended before this future continues.
     pub(crate) async fn waits_beside<T>(&self, call: impl Future<Output = T>) -> (Duration, T) {
         let is_over = Cell::new(false);
         let call = async {

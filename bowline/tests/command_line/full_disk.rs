@@ -145,10 +145,18 @@ async fn a_full_disk_is_cured_by_the_operator_without_a_restart() {
     }
     token(&data).await;
     ended(&run(&["registry", "gc", "--data-dir", &data]).await, 0);
-    let ready = http.get(format!("{}/readyz", server.admin)).send().await;
-    let Ok(ready) = ready else { panic!("{}: {ready:?}", server.admin) };
-    assert_eq!(ready.status(), 200);
-    assert!(ready.text().await.expect("a page").contains("storage full"));
+    // A server that rests shortens its log, and what that gives back may cure the disk for a moment.
+    disk.fill();
+    for n in 0.. {
+        let ready = http.get(format!("{}/readyz", server.admin)).send().await;
+        let Ok(ready) = ready else { panic!("{}: {ready:?}", server.admin) };
+        assert_eq!(ready.status(), 200);
+        if ready.text().await.expect("a page").contains("storage full") {
+            break;
+        }
+        assert!(n < 600, "the page never says so");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 
     // It starts on a full disk, too, and commands work without it.
     server.process.start_kill().expect("it runs");
