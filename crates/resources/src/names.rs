@@ -6,6 +6,8 @@
 //! with each trigram of the text. A caller who sees a part of an organization gets a search through that part alone, as
 //! long as it is small: neither its result nor its cost depends on names that are hidden.
 
+mod visible;
+
 use std::collections::BTreeSet;
 
 use bowline_core::{Error, ROOT_LENGTH, Result, UidRange};
@@ -40,8 +42,6 @@ const MOST_ORGANIZATIONS: usize = 32;
 /// Names that one call examines for a caller who sees a part of an organization: all in its ranges if there are no more;
 /// else those with the text in the organization, of which the ranges leave some.
 const MOST_EXAMINED: usize = 20_000;
-/// Ranges that one statement names.
-const RANGES_AT_ONCE: usize = 100;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
@@ -96,7 +96,7 @@ impl<'a> NameSearch<'a> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let organizations = organizations(ranges)?;
         let (pattern, end) = (format!("%{escaped}%"), format!("{text}{}", char::MAX));
-        let sees_all = ranges.iter().all(is_whole);
+        let sees_all = ranges.iter().all(visible::is_whole);
         Ok(NameSearch { kind, text, pattern, end, ranges, organizations, sees_all, examined: 0 })
     }
 
@@ -127,48 +127,6 @@ impl<'a> NameSearch<'a> {
             };
             rows.extend(self.within(tx, number, most - rows.len()).await?);
         }
-        Ok(rows)
-    }
-
-    /// Whether so few names are in the ranges that all of them can be compared with the text.
-    async fn has_few_names(&self, tx: &mut ReadTx) -> Result<bool> {
-        let mut left = MOST_EXAMINED;
-        for ranges in self.ranges.chunks(RANGES_AT_ONCE) {
-            let mut query = Sql::new("SELECT count(*) FROM (SELECT 1 FROM search_names s ");
-            query.text += &tx.index_hint("search_names_uid");
-            in_ranges(&mut query, ranges);
-            query.bind(" LIMIT ", Value::Int(left as i64 + 1)).push(") AS names");
-            let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
-            let Some(rest) = left.checked_sub(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX)) else {
-                return Ok(false);
-            };
-            left = rest;
-        }
-        Ok(true)
-    }
-
-    /// The names after a position, out of all that are in the ranges.
-    async fn among_visible(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
-        let mut rows = Vec::new();
-        let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?, row.text(2)?));
-        for ranges in self.ranges.chunks(RANGES_AT_ONCE) {
-            let mut query = Sql::new("SELECT s.n, s.name, s.uid FROM search_names s ");
-            query.text += &tx.index_hint("search_names_uid");
-            in_ranges(&mut query, ranges);
-            query.bind(" AND s.kind = ", Value::Int(self.kind.number()));
-            query.bind(" AND s.name LIKE ", Value::from(&self.pattern)).push(" ESCAPE '\\'");
-            rows.extend(tx.query(&query.text, &query.params, read).await?);
-        }
-        let is_long = self.text.chars().count() >= TRIGRAM;
-        let place = |(number, name, uid): (i64, String, String)| {
-            let begins = name.as_str() >= self.text && name < self.end;
-            let position = if begins { Position::Beginning(name, uid.clone()) } else { Position::Within(number) };
-            (begins || is_long).then_some(NameRow { uid, position })
-        };
-        let mut rows: Vec<NameRow> = rows.into_iter().filter_map(place).collect();
-        rows.retain(|row| after.is_none_or(|after| row.position > *after));
-        rows.sort_by(|one, other| one.position.cmp(&other.position));
-        rows.truncate(most);
         Ok(rows)
     }
 
@@ -345,21 +303,6 @@ impl<'a> NameSearch<'a> {
         let scope = |organization: &&str| quoted(&format!("{kind}{}", marks(organization)));
         format!("({})", organizations.iter().map(scope).collect::<Vec<_>>().join(" OR "))
     }
-}
-
-/// Whether a range is all that there is, or a whole organization.
-fn is_whole(range: &UidRange) -> bool {
-    let organization = range.lower.get(..ROOT_LENGTH).unwrap_or_default();
-    *range == UidRange::all() || *range == UidRange::subtree(organization)
-}
-
-/// The condition that a name lies in one of the ranges.
-fn in_ranges<'q>(query: &mut Sql<'q>, ranges: &'q [UidRange]) {
-    for (index, range) in ranges.iter().enumerate() {
-        query.bind(if index == 0 { " WHERE (" } else { " OR " }, Value::from(&range.lower));
-        query.push(" <= s.uid AND s.uid < ").bind("", Value::from(&range.upper));
-    }
-    query.push(")");
 }
 
 /// The organizations that the ranges lie in, each once; absent if the caller sees everything.
