@@ -105,10 +105,11 @@ impl Content {
         Ok(Content { place: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
     }
 
-    /// Returns the owner of the content: the first `candidate` that was ever passed.
-    pub async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
+    /// Returns the owner of the content: the first `candidate` that was ever passed. The caller draws `draft` at random, for
+    /// a file that replicas of one database do not share.
+    pub async fn owner(&self, candidate: &str, draft: &str) -> Result<String, ContentError> {
         match &self.place {
-            BlobBackend::Local(local) => local.owner(candidate),
+            BlobBackend::Local(local) => local.owner(candidate, draft),
             BlobBackend::Objects(objects) => objects.owner(candidate).await,
         }
     }

@@ -314,8 +314,8 @@ async fn two_uploads_of_one_digest_share_nothing() {
 async fn content_has_one_owner() {
     for kept in Kept::places() {
         let content = kept.open();
-        assert_eq!(content.owner("aa").await.unwrap(), "aa");
-        assert_eq!(content.owner("bb").await.unwrap(), "aa");
-        assert_eq!(kept.open().owner("cc").await.unwrap(), "aa");
+        assert_eq!(content.owner("aa", "draft-aa").await.unwrap(), "aa");
+        assert_eq!(content.owner("bb", "draft-bb").await.unwrap(), "aa");
+        assert_eq!(kept.open().owner("cc", "draft-cc").await.unwrap(), "aa");
     }
 }

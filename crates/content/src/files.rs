@@ -114,9 +114,9 @@ pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, Co
     }
 }
 
-/// Writes or replaces a small file for its owner alone. Its content is durable, its name is not.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), ContentError> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+/// Writes a new small file for its owner alone. Its content is durable, its name is not.
+pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), ContentError> {
+    let mut file = create_private(path)?;
     file.write_all(text.as_bytes())?;
     Ok(file.sync_all()?)
 }

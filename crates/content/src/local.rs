@@ -59,18 +59,18 @@ impl Local {
         Ok(Local { is_full, blobs, uploads, under_way: Arc::default(), made: Mutex::default() })
     }
 
-    pub(crate) fn owner(&self, candidate: &str) -> Result<String, ContentError> {
-        let (place, draft) = (self.blobs.join("owner"), self.blobs.join(format!("owner-{candidate}")));
-        if files::size(&place)?.is_none() {
-            files::write(&draft, candidate)?;
-            match std::fs::hard_link(&draft, &place) {
+    pub(crate) fn owner(&self, candidate: &str, draft: &str) -> Result<String, ContentError> {
+        let (path, draft) = (self.blobs.join("owner"), self.blobs.join(format!("owner-{draft}")));
+        if files::size(&path)?.is_none() {
+            files::write_new(&draft, candidate)?;
+            match std::fs::hard_link(&draft, &path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 linked => linked?,
             }
             remove(&draft)?;
             sync_directory(&self.blobs)?;
         }
-        Ok(std::fs::read_to_string(&place)?.trim().to_owned())
+        Ok(std::fs::read_to_string(&path)?.trim().to_owned())
     }
 
     pub(crate) fn upload(&self, id: &str) -> PathBuf {

@@ -139,12 +139,34 @@ async fn only_the_owner_reads_blobs_and_uploads_also_in_a_directory_that_was_ope
     content.begin("aa03").unwrap();
     content.append("aa03", None, body(&[b"a blob"]), Algorithm::Sha256, 100).await.unwrap();
     content.finish("aa03", &Digest::of(Algorithm::Sha256, b"a blob")).await.unwrap();
-    assert_eq!(content.owner("ff").await.unwrap(), "x");
+    assert_eq!(content.owner("ff", "draft").await.unwrap(), "x");
     let mut found = vec![(String::new(), std::fs::metadata(&blobs).unwrap().permissions().mode() & 0o777)];
     modes(&blobs, "", &mut found);
     assert!(found.len() >= 10, "{found:?}");
     for (name, mode) in found {
         let is_directory = blobs.join(name.trim_start_matches('/')).is_dir();
         assert_eq!(mode, if is_directory { 0o700 } else { 0o600 }, "{name}");
+    }
+}
+
+/// Replicas of one database pass the same candidate.
+#[test]
+fn replicas_that_start_together_write_the_owner_once() {
+    for _ in 0..100 {
+        let kept = tempfile::tempdir().unwrap();
+        let blobs = kept.path().join("blobs");
+        std::thread::scope(|scope| {
+            let blobs = &blobs;
+            let owner = |replica: u8| {
+                let local = Local::open(blobs, FullCheck::new(|| false))?;
+                local.owner("aa", &replica.to_string())
+            };
+            let replicas: Vec<_> = (0..4).map(|replica| scope.spawn(move || owner(replica))).collect();
+            for replica in replicas {
+                assert_eq!(replica.join().unwrap().unwrap(), "aa");
+            }
+        });
+        let names: Vec<_> = std::fs::read_dir(&blobs).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 2, "the owner and the directory of uploads: {names:?}");
     }
 }

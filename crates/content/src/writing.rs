@@ -169,13 +169,14 @@ impl Growing {
 
 /// Makes an upload the replica of the blob that it was compared with, durably; returns its size.
 ///
-/// The bytes are flushed first. A file system with a journal then writes the name along, so that flushing the
-/// name costs little.
+/// The upload is renamed, then its bytes are flushed, then the directory. A crash in between leaves a file without a row,
+/// which garbage collection deletes.
 pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentError> {
     blocking(move || location(&hold, &digest)).await
 }
 
-/// The same on a thread that may wait for the disk.
+/// Compares the digest, renames the upload to the location of the blob and flushes both; deletes an upload with another
+/// digest. It waits for the disk.
 fn location(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
     let local = &hold.local;
     let file = hold.open()?;

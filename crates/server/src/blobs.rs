@@ -44,7 +44,7 @@ pub(crate) async fn content_of_owner(options: &Options, db: &Db, own: &str) -> R
         Some(url) => in_bucket(url)?,
         None => in_directory(&options.data_dir(), db)?,
     };
-    let owner = content.owner(own).await.map_err(|error| closed(&place, &error))?;
+    let owner = content.owner(own, &hex(&random_bytes::<8>())).await.map_err(|error| closed(&place, &error))?;
     if owner != own {
         return Err(StartError::Option(format!(
             "{place} has the blobs of another database: name another place with --data-dir or --blob-url; if this \
