@@ -6,7 +6,7 @@ use crate::error::ClientError;
 use crate::files;
 use crate::issuer::refusal;
 
-/// What the environment of the process say; the command line reads it from the environment.
+/// Variables and files that may have credentials of the machine; the command line reads them from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct AmbientCredentials {
     /// `ACTIONS_ID_TOKEN_REQUEST_URL`, set by GitHub Actions for jobs that may have an identity token.

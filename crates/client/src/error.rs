@@ -81,6 +81,7 @@ impl ClientError {
             "NoApplicationProtocol",
             "no_application_protocol",
             "operation was canceled: connection closed",
+            "operation was canceled: connection was not ready",
             "(SendRequest): channel closed",
         ];
         if is_http1.iter().any(|sign| text.contains(sign)) {

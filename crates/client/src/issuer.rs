@@ -85,7 +85,7 @@ struct TokenPair {
     refresh_token: RawToken,
 }
 
-/// What an issuer says of itself.
+/// The members of an issuer's OIDC discovery document that are used here.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Discovery {
     issuer: String,
