@@ -48,7 +48,7 @@ pub struct Narrowing {
     pub scopes: Vec<String>,
 }
 
-/// The claims of a token of this server.
+/// The claims of a token of this server, of any class: access, refresh and id tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessClaims {
     /// URL of this server's issuer.
@@ -70,7 +70,7 @@ pub struct AccessClaims {
     /// Whether the address is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email_verified: Option<bool>,
-    /// The identity of the exchanged token: `{iss, sub, aud}`.
+    /// The exchanged token: `{iss, sub, aud}`, and the claims that the identity matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub act: Option<Value>,
     /// Group to capability set, for the information of clients; it decides nothing.

@@ -7,7 +7,7 @@ use aws_lc_rs::{digest, hmac, rand};
 
 const VERSION: u8 = 1;
 
-/// A sealed value did not open: damaged, sealed by another key, or for another context.
+/// A key that cannot be one, or a sealed value that does not open: damaged, sealed by another key or for another context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrapError {
     /// The key is not 32 bytes.

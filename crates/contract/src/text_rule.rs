@@ -40,7 +40,7 @@ impl Pattern {
 }
 
 impl TextRule {
-    /// Compiles the pattern, which every request would otherwise wait for.
+    /// Compiles the pattern, so that the first request does not wait for it.
     pub(crate) fn compile(&self) {
         self.pattern.iter().for_each(|pattern| {
             pattern.regex();

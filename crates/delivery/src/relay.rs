@@ -267,7 +267,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Begins every attempt that the limits allow. False if another replica may hold the lease by now.
+    /// Begins every attempt that the limits allow. False if bodies were read and the lease became too old meanwhile to send
+    /// them: another replica may hold it by now.
     async fn start_attempts(&self, session: &mut Session) -> Result<bool> {
         session.state.see_late(Instant::now());
         loop {

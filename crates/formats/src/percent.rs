@@ -1,4 +1,4 @@
-//! Percent signs and digits: the strict reader of texts in addresses, the lenient one of gRPC messages, the writer.
+//! Percent-encoding (RFC 3986): the encoder, a strict decoder for addresses, and a lenient one for `grpc-message`.
 
 use std::borrow::Cow;
 

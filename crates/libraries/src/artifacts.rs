@@ -124,6 +124,7 @@ async fn versions_v1(tx: &mut ReadTx, call: &Authorized<v1::ArtifactVersionFilte
         updated_at: timestamp(row.updated_at),
         size_bytes: row.size_bytes,
         source_type: row.source,
+        // Nothing is scanned here: only what the block list names counts as examined.
         malware_scanned: row.is_malware,
         malware_malicious: row.is_malware,
         upstream_published_date: row.published_at.and_then(timestamp),
@@ -160,7 +161,7 @@ fn count_of(counts: &Counts, ecosystem: i32) -> i64 {
     counts.iter().find(|row| row.0 == language).map_or(0, |row| row.1[with as usize])
 }
 
-/// V2's ecosystems, by the numbers of the first: they are the same where both have them.
+/// Refuses an unspecified ecosystem of v2. The others have the same numbers in v1.
 fn of_v2(ecosystems: &[i32]) -> Result<()> {
     if ecosystems.contains(&(v2::Ecosystem::Unspecified as i32)) {
         return Err(Error::invalid_field("ecosystems", "must be ECOSYSTEM_JAVA or ECOSYSTEM_PYTHON"));

@@ -211,6 +211,7 @@ fn version(artifact: &ArtifactRow, row: &VersionRow) -> v1::NpmPackageVersion {
         upstream_published_date: row.published_at.and_then(timestamp),
         integrity: integrity.unwrap_or_default(),
         version_metadata: row.metadata.clone(),
+        // Nothing is scanned here: only what the block list names counts as examined.
         malware_scanned: row.is_malware,
         malware_malicious: row.is_malware,
         ..v1::NpmPackageVersion::default()

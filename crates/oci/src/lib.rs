@@ -40,6 +40,7 @@ pub use upstream::Upstream;
 /// How long a client may stay silent in the middle of a transfer.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// The registry host: the registry with its bytes, its callers and its upstreams.
 pub struct Distribution {
     registry: Registry,
     content: Content,
@@ -105,7 +106,8 @@ type Shared = State<Arc<Distribution>>;
 
 /// The routes of the registry host. `count` is called for each request.
 pub fn router(distribution: Arc<Distribution>, count: Count) -> Router {
-    // Who presents what is counted depends on the credential: a caller by identity, everyone else by address.
+    // Everyone is admitted here: `credentials` applies the rate limit, whose key (identity or address) depends on the
+    // credential.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
     let refuse = |_: &str, error| answer::response_of(Refused::from(error));
     let front = Front { transport: "oci", name: access::name, admit, refuse, count };

@@ -18,7 +18,7 @@ pub const MAX_BODY: usize = 4 << 20;
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// Most queries of a batch.
 const MOST_QUERIES: usize = 1000;
-/// Most characters of a name, a version or a package URL.
+/// Most bytes of a name, a version or a package URL.
 const LONGEST: usize = 4096;
 
 /// A query, not yet validated.
@@ -69,7 +69,7 @@ impl QueryRequest {
         let (name, ecosystem, purl) = (given(package.name), given(package.ecosystem), given(package.purl));
         let texts = [&version, &name, &ecosystem, &purl];
         if texts.into_iter().flatten().any(|text| text.len() > LONGEST || text.contains('\0')) {
-            return Err(format!("a name or version has more than {LONGEST} characters, or a null character"));
+            return Err(format!("a name or version has more than {LONGEST} bytes, or a null character"));
         }
         if given(self.commit).is_some() {
             return Err("this server knows no commits: ask for a package, best with its version".into());

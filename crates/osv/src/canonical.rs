@@ -1,4 +1,5 @@
-//! Canonical JSON: members sorted by name, no white space, the shortest escapes.
+//! JSON whose bytes depend on the value alone, for digests: members sorted by the bytes of their names, no white space, the
+//! shortest escapes. Numbers are not normalized as RFC 8785 wants.
 
 use serde_json::Value;
 

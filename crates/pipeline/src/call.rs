@@ -60,11 +60,11 @@ pub struct Call {
     pub request_id: String,
     /// How the call came in.
     pub transport: Transport,
-    /// Fields of the resource that the body names, where the transport knows: the derived update mask.
+    /// Fields of the resource that the body names, if the transport knows them: the derived update mask.
     pub present: Option<Vec<String>>,
-    /// Offset and length of the wanted part of a whole list, where the transport knows.
+    /// Offset and length of the wanted part of a whole list, if the transport has them.
     pub slice: Option<(usize, usize)>,
-    /// Where a stream continues that was interrupted, where the transport knows.
+    /// Position after which an interrupted stream continues, if the transport has one.
     pub resume: Option<i64>,
 }
 
@@ -219,7 +219,7 @@ impl<T> Authorized<T> {
         Uidp::root_from(std::array::from_fn(|i| drawn[i]))
     }
 
-    /// Random bytes, drawn for this call: the same for every attempt of its transaction, other ones at each asking.
+    /// Random bytes of this call; each draw gives others, in a repeated attempt, too.
     pub fn draw(&self) -> [u8; 32] {
         self.context.draw()
     }

@@ -34,8 +34,8 @@ pub const TRIGRAM: usize = 3;
 /// Trigrams of one text that are counted, and how many of them are looked up: the rarest.
 const MOST_TRIGRAMS: usize = 16;
 const LOOKED_UP: usize = 3;
-/// Names up to which those with a trigram are counted. Each list of names that a search reads beside another costs seeks in
-/// it, and the names of one list up to this size are read and compared faster.
+/// A trigram that fewer names have drives the search by itself: reading and comparing these costs less than seeking in
+/// another list. Counting ends here.
 const FEW: i64 = 2000;
 /// Organizations that one call searches, unless the caller sees all.
 const MOST_ORGANIZATIONS: usize = 32;
@@ -45,7 +45,8 @@ const MOST_EXAMINED: usize = 20_000;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
-/// The first of the characters that mark kinds and organizations.
+/// The first of the characters that mark kinds and organizations, for private use. The triggers of migration 0038 write them
+/// into the search index, as 57344 and 61696.
 const MARK: u32 = 0xe000;
 const KIND_MARK: u32 = 0xf100;
 /// All characters that marks may be. Trigrams with one of them are not looked up: they would be found as marks.

@@ -28,7 +28,7 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// The request is not from where it has to be from.
+    /// The form was sent by another site, or without what its page has set.
     pub(crate) fn forbidden(text: impl Into<String>) -> Problem {
         Problem::new(StatusCode::FORBIDDEN, text)
     }

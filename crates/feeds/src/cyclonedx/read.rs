@@ -1,4 +1,4 @@
-//! Reading, of documents of others too.
+//! Reads CycloneDX VEX, of this server and of others.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +133,7 @@ fn read_vulnerability(
     Ok(found)
 }
 
-/// The versions that are said to be free of it, sorted.
+/// The versions that are marked `unaffected`, sorted.
 fn free_versions(affected: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<String>, RecordError> {
     let mut versions = Vec::new();
     for entry in affected.list("versions")? {

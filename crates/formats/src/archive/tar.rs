@@ -1,4 +1,4 @@
-//! Tar archives, one member after the other, gzipped or plain.
+//! Gzipped tar archives, one member after the other.
 
 use std::io::Read;
 

@@ -1,3 +1,5 @@
+//! What was removed after a backup, by the audit log of a database that survived; a restore leaves the grants out.
+
 use bowline_core::{Error, Micros, Uidp, hex};
 use bowline_identity::{ACCESS_KINDS, GRANT_KINDS, remove_grant};
 use bowline_pipeline::{Actor, OPERATOR, record_audit};
@@ -33,7 +35,7 @@ impl Removal {
 /// What the audit log of `survivor` says was removed since the backup that `restored` was filled with.
 ///
 /// # Errors
-/// The log does not go on where that of the backup ends, or a database refuses.
+/// The log does not continue where that of the backup ends, or a database refuses.
 pub(crate) async fn removed_since(restored: &Db, survivor: &Db) -> Result<Vec<Removal>, StartError> {
     let (newest, hash) = head(restored).await?;
     if newest > 0 && hash_at(survivor, newest).await? != hash {
@@ -92,7 +94,8 @@ fn removal(row: &Row<'_>) -> Result<(i64, String, Removal), Error> {
     Ok((row.int(0)?, row.text(1)?, removal))
 }
 
-/// Lets servers open the filled database, without those grants, in one transaction; how many of them it had.
+/// Ends a restore in one transaction: removes those grants, and the mark that stops servers from opening the database.
+/// Returns how many grants it had.
 ///
 /// # Errors
 /// The database refuses.

@@ -60,7 +60,7 @@ const WRITER_MMAP: u64 = 256 << 20;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Most bytes of the log before it is checkpointed.
+/// Most bytes of the write-ahead log before it is checkpointed.
 const LOG: u64 = 64 << 20;
 
 #[derive(Clone)]
@@ -150,8 +150,8 @@ impl File {
     /// worst outcome.
     fn open_writer(&self) -> Result<SqliteTx, StoreError> {
         let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP.min(self.options.mmap_size))?;
-        // What was counted while tables were small makes SQLite read them to the end when they are large. Without
-        // statistics it goes by the indexes that statements are written for.
+        // Statistics of small tables make SQLite scan them when they have become large. Without statistics it goes by
+        // the indexes that statements are written for.
         //
         // A checkpoint holds the writer up for two more flushes and copies every page once, so it comes when
         // the log has grown to its size limit, not after every few groups. The reserve has room for one.

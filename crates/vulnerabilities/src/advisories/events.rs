@@ -212,7 +212,7 @@ async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: M
     publication::note(tx, advisory.parent_str()).await
 }
 
-/// Kind and time of the latest approved event; of those that check, where only these count.
+/// Kind and time of the latest approved event; with `judging`, of those that assess the vulnerability.
 async fn latest_approved(tx: &mut ReadTx, advisory: &Uidp, judging: bool) -> Result<Option<(i64, Micros)>> {
     let left_out = if judging { EventTypeFilter::ComponentLocationChanged } else { EventTypeFilter::Unspecified };
     let sql = "SELECT type, at FROM advisory_events WHERE advisory = $1 AND state = $2 AND type <> $3

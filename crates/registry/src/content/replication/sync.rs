@@ -29,7 +29,8 @@ struct Synced {
 }
 
 impl Registry {
-    /// Whether a manifest may be here now that was not, or a tag have moved, because the source has it so.
+    /// Copies a manifest from the source if it is missing here or the tag names another. Returns whether a caller who did
+    /// not find it should look again.
     ///
     /// # Errors
     /// A quota has no room for it, or the tag is immutable.
@@ -61,8 +62,8 @@ impl Registry {
         Ok(true)
     }
 
-    /// Whether a blob that a manifest of the repository names may be available now, because the source has
-    /// it: a source with an upstream may have fetched it after its manifest.
+    /// Copies a blob that a manifest of the repository names, if the source has it: a source with an upstream may have
+    /// fetched it after its manifest. Returns whether a caller who did not find it should look again.
     ///
     /// # Errors
     /// A quota has no room for it.
