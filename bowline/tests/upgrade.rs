@@ -1,7 +1,7 @@
 //! Data of earlier versions, made with their binaries by `upgrade/seed`: opened, migrated, moved to other places, and
 //! answered as they answered.
 //!
-//! A directory of `upgrade/` is named after the commit whose binary made what is in it. What may differ from then is in
+//! A directory of `upgrade/` is named after the day and the commit whose binary made what is in it. What may differ is in
 //! `CHANGED` of `upgrade/opened.rs`, with the reason.
 
 #[path = "upgrade/backups.rs"]

@@ -7,7 +7,9 @@ use std::time::Duration;
 use bowline_store::{Db, SqliteOptions};
 use bowline_testkit::{Database, Engine, engines};
 
-use crate::opened::{Place, answers_are_those_of_before, bowline, ok, shown, unpack};
+use crate::opened::{
+    Place, answers_are_those_of_before, bowline, ok, page_tokens_stay_valid, second_pages, shown, unpack,
+};
 use crate::versions;
 
 /// How often a move is killed before it may end, unless `BOWLINE_MOVE_KILLS` says otherwise.
@@ -53,11 +55,13 @@ fn database_file(place: &Place) -> Vec<u8> {
 async fn answers_and_tokens_survive_a_move_to_another_directory() {
     let (directory, source) = seeded();
     let token = answers_are_those_of_before(directory.path(), &source, None).await;
+    let pages = second_pages(directory.path(), &source, &token).await;
     let before = database_file(&source);
     let target = Place::directory(&directory.path().join("moved"));
     let said = ok(&arguments(&source, &target));
     assert!(said.contains("every row compared") && said.contains("rows verified"), "{said}");
     assert_eq!(database_file(&source), before, "the source stays as it was");
+    page_tokens_stay_valid(directory.path(), &target, &token, &pages).await;
     answers_are_those_of_before(directory.path(), &target, Some(token)).await;
 }
 
@@ -68,6 +72,7 @@ async fn answers_and_tokens_survive_a_move_to_postgres_and_back() {
     }
     let (directory, source) = seeded();
     let token = answers_are_those_of_before(directory.path(), &source, None).await;
+    let pages = second_pages(directory.path(), &source, &token).await;
     let (first, second) = (Database::of_dump("").await, Database::of_dump("").await);
     let on_postgres = |name: &str, database: &Database| Place {
         data: directory.path().join(name),
@@ -76,12 +81,14 @@ async fn answers_and_tokens_survive_a_move_to_postgres_and_back() {
     };
     let there = on_postgres("there", &first);
     ok(&arguments(&source, &there));
+    page_tokens_stay_valid(directory.path(), &there, &token, &pages).await;
     answers_are_those_of_before(directory.path(), &there, Some(token.clone())).await;
     let further = on_postgres("further", &second);
     ok(&arguments(&there, &further));
     answers_are_those_of_before(directory.path(), &further, Some(token.clone())).await;
     let back = Place::directory(&directory.path().join("back"));
     ok(&arguments(&further, &back));
+    page_tokens_stay_valid(directory.path(), &back, &token, &pages).await;
     answers_are_those_of_before(directory.path(), &back, Some(token)).await;
     first.remove().await;
     second.remove().await;

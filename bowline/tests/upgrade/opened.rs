@@ -20,6 +20,9 @@ const TRIES: u32 = 100;
 /// Paths whose answers differ from those of before, and why.
 const CHANGED: &[(&str, &str)] = &[];
 
+/// Lists of more than one row, whose page tokens must stay valid.
+const LISTS: &[&str] = &["/iam/v2/roles", "/iam/v2/identities", "/registry/v2/repos"];
+
 /// Where data are.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
@@ -168,6 +171,30 @@ pub(crate) async fn answers_are_those_of_before(directory: &Path, place: &Place,
     opened.server.stop().await;
     the_chain_holds(place);
     opened.token
+}
+
+/// The second page of each list, by its path with the page token that this server gave.
+pub(crate) async fn second_pages(directory: &Path, place: &Place, token: &str) -> Vec<(String, Value)> {
+    let opened = Opened::start(place, &directory.join("seeded_at"), Some(token.to_owned())).await;
+    let mut pages = Vec::new();
+    for list in LISTS {
+        let first = opened.json(&format!("{list}?pageSize=1")).await;
+        let next = first["nextPageToken"].as_str().filter(|next| !next.is_empty()).expect("a second page");
+        let path = format!("{list}?pageSize=1&pageToken={next}");
+        let page = opened.json(&path).await;
+        pages.push((path, page));
+    }
+    opened.server.stop().await;
+    pages
+}
+
+/// Page tokens of the server from which the data were moved, at a server to which they were moved.
+pub(crate) async fn page_tokens_stay_valid(directory: &Path, place: &Place, token: &str, pages: &[(String, Value)]) {
+    let opened = Opened::start(place, &directory.join("seeded_at"), Some(token.to_owned())).await;
+    for (path, page) in pages {
+        assert_eq!(&opened.json(path).await, page, "{path}");
+    }
+    opened.server.stop().await;
 }
 
 /// The audit log, by the command that operators have.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bowline_core::{Clock as _, SystemClock};
 use bowline_terminal::{Work, say};
 use clap::{Args, Subcommand};
+use rustix::process::nice;
 
 use crate::backup::{Archive, Created, Fetched, Identity, Scratch, Source, create, fetch, recipient, work_directory};
 use crate::blobs::content;
@@ -94,9 +95,17 @@ pub struct VerifyCommand {
     from: FromArchive,
 }
 
+/// How far the command gives way to a server on the same machine, whose clients wait.
+const NICENESS: i32 = 10;
+
 /// Runs `bowline backup`.
 pub fn run(command: BackupCommand) -> Work<StartError> {
-    Box::pin(execute(command))
+    // Here, while the process has one thread: those of the runtime, which `block_on` makes, inherit it.
+    let gives_way = nice(NICENESS);
+    Box::pin(async move {
+        gives_way.map_err(|error| StartError::Defect(format!("the priority cannot be lowered: {error}")))?;
+        execute(command).await
+    })
 }
 
 async fn execute(command: BackupCommand) -> Result<(), StartError> {
