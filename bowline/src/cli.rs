@@ -35,17 +35,21 @@ Exit codes:
   8  a part was done before something failed (apply)
 
 Variables:
-  BOWLINE_CONTEXT, BOWLINE_API, BOWLINE_ISSUER  which server is meant
-  BOWLINE_CONTEXTS                              file of the known servers
-  BOWLINE_IDENTITY                              identity to assume with the ambient identity token
-  BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
-  BOWLINE_TOKENS                                directory of the cached tokens
-  XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
-  NO_COLOR                                      any value: no colors
-  DOCKER_CONFIG                                 directory of docker's config.json
-  BOWLINE_<OPTION>                              any option of the server, such as BOWLINE_DATA_DIR
+  BOWLINE_CONTEXT   context to use
+  BOWLINE_API       address of the API
+  BOWLINE_ISSUER    address of the token exchange
+  BOWLINE_CONTEXTS  file of the contexts
+  BOWLINE_TOKEN     token to call with, in place of the sign-in
+  BOWLINE_TOKENS    directory of the cached tokens
+  BOWLINE_IDENTITY  identity to assume with the ambient identity token
+  BOWLINE_ID_TOKEN  that token, unless GitHub or Kubernetes provides it
+  XDG_CONFIG_HOME   directory of the contexts
+  XDG_CACHE_HOME    directory of the cached tokens
+  NO_COLOR          any value: no colors
+  DOCKER_CONFIG     directory of docker's config.json
+  BOWLINE_<OPTION>  any option of the server, such as BOWLINE_DATA_DIR
 
-Data goes to stdout, talk to stderr.";
+Data goes to stdout, messages to stderr.";
 
 /// A self-hosted platform API for the software supply chain.
 #[derive(Parser)]
@@ -88,7 +92,7 @@ enum Command {
     Iam(resources::Generated<resources::Iam>),
     /// Explain and list access; answer requests to join
     #[command(subcommand)]
-    Access(resources::Generated<resources::Access>),
+    Access(AccessCommand),
     /// Search by name, or resolve a pasted digest, id, package URL or image reference
     Search(Box<search::SearchCommand>),
     /// Event subscriptions and deliveries
@@ -142,6 +146,9 @@ enum Command {
     /// Check the configuration, storage, keys and issuers of a server
     #[cfg(feature = "server")]
     SelfCheck(Box<self_check::SelfCheckCommand>),
+    /// State of a running server, and its operators; for operators
+    #[command(subcommand)]
+    Server(resources::Generated<resources::Server>),
     /// The audit log: who changed what, and when
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -172,6 +179,15 @@ enum RegistryCommand {
     #[cfg(feature = "server")]
     #[command(flatten)]
     Stored(stored::StoredCommand),
+}
+
+/// `bowline access`: what is written by hand, and what is made from the contract.
+#[derive(Subcommand)]
+enum AccessCommand {
+    #[command(flatten)]
+    Client(resources::AccessCommand),
+    #[command(flatten)]
+    Generated(resources::Generated<resources::Access>),
 }
 
 /// `bowline audit`: what calls a server, and what reads its database.
@@ -254,7 +270,9 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Registry(RegistryCommand::Client(command)) => Ok(block_on(registry::run(*command))?),
         Command::Registry(RegistryCommand::Generated(command)) => Ok(block_on(resources::run(command))?),
         Command::Iam(command) => Ok(block_on(resources::run(command))?),
-        Command::Access(command) => Ok(block_on(resources::run(command))?),
+        Command::Access(AccessCommand::Client(command)) => Ok(block_on(resources::run_access(command))?),
+        Command::Access(AccessCommand::Generated(command)) => Ok(block_on(resources::run(command))?),
+        Command::Server(command) => Ok(block_on(resources::run(command))?),
         Command::Search(command) => Ok(block_on(search::run(*command))?),
         Command::Events(command) => Ok(block_on(resources::run(command))?),
         Command::Audit(AuditCommand::Client(command)) => Ok(block_on(resources::run(command))?),

@@ -1,6 +1,7 @@
 //! Examples in the help of commands that are written by hand. Commands made from the contract have theirs in their tables,
 //! and a few beside their options. A test runs the last line of each.
 
+use bowline_terminal::with_short_examples;
 use clap::Command;
 
 const EXAMPLES: &[(&str, &str)] = &[
@@ -114,6 +115,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("audit erase", "audit erase --data-dir /var/lib/bowline --resource $RESOURCE"),
     ("contract print", "contract print --out facts"),
     ("contract status", "contract status"),
+    ("contract capabilities", "contract capabilities"),
     ("openapi", "openapi --version v2"),
     ("completion", "completion bash"),
     ("man", "man --out pages"),
@@ -130,6 +132,10 @@ fn add_below(command: Command, path: &str) -> Command {
         let path = if path.is_empty() { child.get_name().to_owned() } else { format!("{path} {}", child.get_name()) };
         let child = match EXAMPLES.iter().find(|(name, _)| *name == path) {
             Some((_, lines)) => with_example(child, lines),
+            None => child,
+        };
+        let child = match child.get_after_help().map(ToString::to_string) {
+            Some(help) => child.after_help(with_short_examples(&help)),
             None => child,
         };
         add_below(child, &path)

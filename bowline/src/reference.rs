@@ -1,5 +1,6 @@
 //! The options of every command as a Markdown page.
 
+use bowline_terminal::with_whole_examples;
 use clap::{Arg, Command};
 
 /// Options that most commands have, each described once. A command's own option of the same name has another row.
@@ -137,6 +138,7 @@ fn row(arg: &Arg) -> String {
 /// The lines of the help's example that are command lines.
 fn examples(command: &Command) -> String {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = with_whole_examples(&help);
     let lines =
         help.lines().skip_while(|line| !line.starts_with("Example")).skip(1).take_while(|line| line.starts_with("  "));
     let lines: Vec<&str> = lines.map(str::trim_start).collect();

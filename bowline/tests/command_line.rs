@@ -6,12 +6,16 @@ mod advisories;
 mod api;
 #[path = "command_line/ci.rs"]
 mod ci;
+#[path = "command_line/comparison.rs"]
+mod comparison;
 #[path = "command_line/containers.rs"]
 mod containers;
 #[path = "command_line/credential_provider.rs"]
 mod credential_provider;
 #[path = "command_line/examples.rs"]
 mod examples;
+#[path = "command_line/examples_table.rs"]
+mod examples_table;
 #[path = "command_line/feeds.rs"]
 mod feeds;
 #[path = "command_line/full_disk.rs"]
@@ -34,6 +38,8 @@ mod organization_owners;
 mod organization_refusals;
 #[path = "command_line/organization_support.rs"]
 mod organization_support;
+#[path = "command_line/previews.rs"]
+mod previews;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/reference.rs"]

@@ -1,6 +1,12 @@
 //! Any method by its name.
 
-use bowline_testkit::{Engine, TestServer};
+use bowline_cli::CliError;
+use bowline_cli::api::ApiCommand;
+use bowline_client::ClientError;
+use bowline_contract::{Auth, MethodInfo};
+use bowline_testkit::{Actor, Engine, TestServer};
+use clap::{Args as _, FromArgMatches as _};
+use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -112,36 +118,64 @@ async fn the_contract_can_be_read() {
     server.stop().await;
 }
 
-/// A method of every service that has a handler is called by its name, with an empty request. That every method has a
-/// name and a request is tested with the lookup, in the command line's own crate.
+/// Calls in flight of the test of every method.
+const AT_ONCE: usize = 8;
+
+/// How `bowline api` with these arguments ends, in this process.
+async fn called_in_process(arguments: &[&str]) -> Result<(), CliError> {
+    let command = ApiCommand::augment_args(clap::Command::new("api").no_binary_name(true));
+    let matches = command.try_get_matches_from(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+    let command = ApiCommand::from_arg_matches(&matches).expect("the arguments are those of the command");
+    bowline_cli::api::run(command).await
+}
+
+/// Why the end of a call is neither a response nor an error of the method's own.
+fn not_called(method: &MethodInfo, result: &Result<(), CliError>) -> Option<String> {
+    match result {
+        Ok(()) => None,
+        Err(CliError::Client(ClientError::Refused { code, .. })) => match code {
+            12 => Some("unimplemented".into()),
+            // Other methods have a token of their own, which the request lacks.
+            16 if matches!(method.auth, Auth::Capabilities { .. }) => Some("unauthenticated".into()),
+            _ => None,
+        },
+        Err(error) => Some(format!("{error:?}")),
+    }
+}
+
+/// Every method that has a handler is called by its name, with an empty request: over gRPC, and over REST where the path
+/// of the method needs no field. The operator calls, so that most requests reach what the method does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_service_can_be_called() {
+async fn every_method_can_be_called() {
     let server = TestServer::start(Engine::Sqlite).await;
     let contract = server.server().parts().contract.clone();
-    let (_, terminal) = owner(&server).await;
+    let organization = server.organization("acme").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let token_of = |actor: &Actor, name: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, actor.token.as_deref().expect("a token")).expect("a file is written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let operator = token_of(&server.operator().await, "operator");
+    let owner = token_of(&server.actor("owner", &organization).await, "owner");
     let implemented = bowline_services::implemented(&contract);
-    let mut wrong = Vec::new();
-    let service = |index: usize| contract.method(index).grpc_path.rsplit_once('/').map(|(service, _)| service);
-    let mut services = std::collections::BTreeSet::new();
-    let first = implemented.iter().copied().filter(|index| services.insert(service(*index)));
-    for (at, index) in first.collect::<Vec<_>>().into_iter().enumerate() {
-        let method = contract.method(index);
-        // Streams without a scope are refused like the others; a path without its variable is another route.
-        let rest = (at % 4 == 0 && !method.bindings.is_empty()).then_some("--rest");
-        let mut arguments = vec!["api", &method.full_name];
-        arguments.extend(rest);
-        let output = terminal.run(&arguments).await;
-        let message = text(&output.stderr);
-        let is_response = match output.status.code() {
-            Some(0) => true,
-            Some(1 | 3 | 4 | 6) => message.starts_with("error: ") && message.contains("\nhint: "),
-            Some(5) => rest.is_some(),
-            _ => false,
-        };
-        if !is_response || message.contains("defect") {
-            wrong.push(format!("{arguments:?}: {:?} {message}", output.status.code()));
-        }
-    }
+    let calls = implemented.iter().map(|index| contract.method(*index)).flat_map(|method| {
+        let is_bare = method.bindings.first().is_some_and(|binding| !binding.template.to_string().contains('{'));
+        [false, true].into_iter().filter(move |rest| !rest || is_bare).map(move |rest| (method, rest))
+    });
+    let calls: Vec<_> = calls.collect();
+    assert!(calls.len() > implemented.len() && implemented.len() > 250, "hardly any method: {}", implemented.len());
+    let (base, operator, owner) = (server.base(), &operator, &owner);
+    let results = futures_util::stream::iter(calls).map(|(method, rest)| async move {
+        // A stream without an end is for the operator alone; to others it is refused.
+        let token = if method.server_streaming && !method.finite_stream { owner } else { operator };
+        let mut arguments = vec![&*method.full_name, "--api", base, "--token-file", token, "-o", "name"];
+        arguments.extend(rest.then_some("--rest"));
+        let result = called_in_process(&arguments).await;
+        not_called(method, &result)
+            .map(|why| format!("{} {}: {why}", method.full_name, if rest { "--rest" } else { "" }))
+    });
+    let wrong: Vec<String> = results.buffer_unordered(AT_ONCE).filter_map(|wrong| async { wrong }).collect().await;
     server.stop().await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

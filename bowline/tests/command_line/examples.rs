@@ -2,163 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Stdio;
 
 use bowline_testkit::{Engine, TestServer};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
+use crate::examples_table::By::{Machine, Operator, Person};
+use crate::examples_table::{NOT_RUN, STEPS};
 use crate::reference::mismatch;
-use crate::registry::{push, push_chart};
+use crate::registry::{push, push_chart, push_with_sbom};
 use crate::resources;
 use crate::statements::{CURL, URLLIB};
-use crate::support::{Terminal, ended, text};
-
-/// Examples that no test runs, and why.
-const NOT_RUN: &[(&str, &str)] = &[
-    ("serve", "serves until it is stopped"),
-    ("export", "run by the tests of organizations as files"),
-    ("diff", "run by the tests of organizations as files"),
-    ("apply", "run by the tests of organizations as files"),
-    ("mcp", "a client's configuration; tested with a client"),
-    ("credential-provider", "the kubelet's configuration; tested with requests"),
-    ("registry charts find", "needs a catalogue of the operator"),
-    ("registry sboms get", "needs an image with an SBOM"),
-    ("feeds abort", "needs an import that is open"),
-    ("iam sessions end", "needs a session of a person"),
-    ("iam account-associations check", "needs an account of a cloud provider"),
-    ("iam terms accept", "needs terms of the operator"),
-    ("audit watch", "waits for the next change"),
-    ("access requests answer", "needs a person who requests access"),
-];
-
-/// Whose terminal runs a command.
-#[derive(Clone, Copy, PartialEq)]
-enum By {
-    Owner,
-    Operator,
-    /// The server's machine: no server is called.
-    Machine,
-}
-use By::{Machine, Operator, Owner};
-
-/// Examples in an order in which they work, and the variable that the output of some fills.
-const STEPS: &[(&str, By, &str)] = &[
-    ("auth status", Owner, ""),
-    ("auth token", Owner, ""),
-    ("context set", Owner, ""),
-    ("context use", Owner, ""),
-    ("context list", Owner, ""),
-    ("auth configure-docker", Owner, ""),
-    ("auth pull-token create", Owner, "PULL_TOKEN"),
-    ("auth pull-token list", Owner, ""),
-    ("auth pull-token delete", Owner, ""),
-    ("api", Owner, ""),
-    ("schema", Machine, ""),
-    ("iam identities test", Owner, ""),
-    ("search", Owner, ""),
-    ("registry repos create", Owner, ""),
-    ("registry repos list", Owner, ""),
-    ("registry repos get", Owner, ""),
-    ("registry repos update", Owner, ""),
-    ("registry tags list", Owner, ""),
-    ("registry tags resolve", Owner, "DIGEST"),
-    ("registry tags create", Owner, ""),
-    ("registry images list", Owner, ""),
-    ("registry images get", Owner, ""),
-    ("registry images diff", Owner, ""),
-    ("registry deployments get", Owner, ""),
-    ("registry tags delete", Owner, ""),
-    ("registry history", Owner, ""),
-    ("registry scan-report put", Owner, ""),
-    ("registry vuln-reports get", Owner, ""),
-    ("registry policy set", Owner, ""),
-    ("registry policy get", Owner, ""),
-    ("registry retention set", Owner, ""),
-    ("registry retention get", Owner, ""),
-    ("registry retention preview", Owner, ""),
-    ("registry retention apply", Owner, ""),
-    ("registry retention clear", Owner, ""),
-    ("registry charts add", Owner, ""),
-    ("registry charts using", Owner, ""),
-    ("registry repos delete", Owner, ""),
-    ("feeds import yaml", Owner, ""),
-    ("feeds export yaml", Owner, ""),
-    ("feeds export secdb", Owner, ""),
-    ("feeds export openvex", Owner, ""),
-    ("feeds export csaf", Owner, ""),
-    ("feeds export cyclonedx", Owner, ""),
-    ("feeds export osv", Owner, ""),
-    ("feeds import secdb", Owner, ""),
-    ("feeds import openvex", Owner, ""),
-    ("feeds import csaf", Owner, ""),
-    ("feeds import cyclonedx", Owner, ""),
-    ("feeds import grype", Owner, ""),
-    ("feeds import trivy", Owner, ""),
-    ("advisories create", Owner, "ADVISORY"),
-    ("advisories list", Owner, ""),
-    ("advisories get", Owner, ""),
-    ("advisories event", Owner, "EVENT"),
-    ("advisories review", Owner, ""),
-    ("advisories settings", Owner, ""),
-    ("feeds import osv", Operator, ""),
-    ("feeds sources", Operator, ""),
-    ("feeds status", Operator, ""),
-    ("vulns get", Owner, ""),
-    ("libraries import", Operator, ""),
-    ("libraries artifacts", Owner, ""),
-    ("libraries versions", Owner, ""),
-    ("libraries entitlements create", Owner, "ENTITLEMENT"),
-    ("libraries entitlements list", Owner, ""),
-    ("libraries policies create", Owner, "POLICY"),
-    ("libraries policies list", Owner, ""),
-    ("libraries policies get", Owner, ""),
-    ("libraries policies update", Owner, ""),
-    ("libraries bindings create", Owner, "LIBRARY_BINDING"),
-    ("libraries bindings list", Owner, ""),
-    ("libraries blocked", Owner, ""),
-    ("libraries cache status", Owner, ""),
-    ("libraries cache list", Owner, ""),
-    ("libraries cache zap", Owner, ""),
-    ("libraries cache opt-out", Owner, ""),
-    ("libraries cache opt-in", Owner, ""),
-    ("libraries bindings delete", Owner, ""),
-    ("libraries policies delete", Owner, ""),
-    ("libraries entitlements delete", Owner, ""),
-    ("libraries malware add", Operator, ""),
-    ("libraries malware list", Owner, ""),
-    ("libraries malware remove", Operator, ""),
-    ("auth logout", Owner, ""),
-    ("auth login", Owner, ""),
-    ("context remove", Owner, ""),
-    ("migrate", Machine, ""),
-    ("self-check", Machine, ""),
-    ("operator token", Machine, ""),
-    ("operator login-url", Machine, ""),
-    ("operator providers add", Machine, ""),
-    ("operator providers list", Machine, ""),
-    ("operator providers remove", Machine, ""),
-    ("keys rotate", Machine, ""),
-    ("keys list", Machine, ""),
-    ("keys revoke", Machine, ""),
-    ("registry gc", Machine, ""),
-    ("registry verify", Machine, ""),
-    ("audit verify", Machine, ""),
-    ("audit erase", Machine, ""),
-    ("backup keygen", Machine, "RECIPIENT"),
-    ("backup create", Machine, ""),
-    ("backup list", Machine, ""),
-    ("backup verify", Machine, ""),
-    ("restore", Machine, ""),
-    ("keys rewrap", Machine, ""),
-    ("contract print", Machine, ""),
-    ("contract status", Machine, ""),
-    ("openapi", Machine, ""),
-    ("completion", Machine, ""),
-    ("man", Machine, ""),
-    ("version", Machine, ""),
-];
+use crate::support::{Terminal, ended, offer_provider, signed_in, text};
 
 /// The command lines of the examples by command, as the page of all options has them.
-async fn examples(terminal: &Terminal) -> BTreeMap<String, Vec<String>> {
+pub(crate) async fn examples(terminal: &Terminal) -> BTreeMap<String, Vec<String>> {
     let page = terminal.command().args(["man", "--markdown"]).output().await.expect("the binary runs");
     let page = ended(&page, 0);
     let sections = page.split("\n## `bowline ").skip(1);
@@ -175,10 +34,11 @@ async fn every_command_has_an_example_that_a_test_runs() {
     let terminal = Terminal { home: tempfile::tempdir().expect("a directory"), api: String::new() };
     let examples = examples(&terminal).await;
     assert!(examples.len() > 150, "hardly any command was read: {}", examples.len());
+    let own_tests = ["audit watch".to_owned()];
     let generated = resources::STEPS.iter().map(|(path, _)| path.join(" "));
     let here = STEPS.iter().map(|(path, ..)| (*path).to_owned());
     let run: BTreeSet<String> =
-        generated.chain(here).chain(NOT_RUN.iter().map(|(path, _)| (*path).to_owned())).collect();
+        generated.chain(here).chain(own_tests).chain(NOT_RUN.iter().map(|(path, _)| (*path).to_owned())).collect();
     let missing: Vec<&String> = examples.iter().filter(|(_, lines)| lines.is_empty()).map(|(name, _)| name).collect();
     assert!(missing.is_empty(), "commands without an example: {missing:?}");
     let untested: Vec<&String> = examples.keys().filter(|name| !run.contains(*name)).collect();
@@ -235,6 +95,8 @@ fn write_files(home: &Path, identity_token: &str) {
     write("maven/org/example/lib/1/lib-1.jar", "jar");
     write("README.md", "# Ours\n");
     write("token.jwt", identity_token);
+    let test = json!({ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" });
+    write("tests.json", &json!([test]).to_string());
     std::fs::create_dir_all(home.join("tools")).expect("a directory is made");
     std::fs::create_dir_all(home.join("out")).expect("a directory is made");
 }
@@ -263,7 +125,9 @@ async fn every_example_of_a_handwritten_command_works() {
     let identity = server.identity(&organization, "build").await;
     server.bind(&identity, &server.role("owner"), &organization).await;
     server.group(&organization, "team").await;
-    let (owner, operator) = (Terminal::new(&server), Terminal::new(&server));
+    let (owner, operator, person) = (Terminal::new(&server), Terminal::new(&server), Terminal::new(&server));
+    offer_provider(&server).await;
+    ended(&signed_in(&server, &person, &["--provider", "main", "--no-browser"], "ada").await, 0);
     owner.keep(&server.actor("owner", &organization).await);
     operator.keep(&server.operator().await);
     let settings = &server.server().parts().settings;
@@ -281,6 +145,12 @@ async fn every_example_of_a_handwritten_command_works() {
         ("https://api.example.com", settings.base_url.clone()),
         ("/var/lib/bowline", "data".to_owned()),
     ]);
+    for (name, arguments) in [
+        ("$PERSON", ["auth", "status", "-o", "jsonpath={.identity}"]),
+        ("$SESSION", ["iam", "sessions", "list", "-ojsonpath={[0].id}"]),
+    ] {
+        names.insert(name, ended(&person.run(&arguments).await, 0));
+    }
     push_chart(&server, &owner, &format!("{organization}/shop"), "1", "r.example/app:1").await;
     let mut wrong = Vec::new();
     for (path, by, fills) in STEPS {
@@ -288,6 +158,18 @@ async fn every_example_of_a_handwritten_command_works() {
             push(&server, &owner, &format!("{organization}/nginx"), "1.0", "example").await;
             let other = push(&server, &owner, &format!("{organization}/nginx"), "1.1", "other").await;
             names.insert("$OTHER", other);
+        }
+        if *path == "registry sboms get" {
+            names.insert("$DIGEST", push_with_sbom(&server, &owner, &format!("{organization}/nginx"), "2.0").await);
+        }
+        if *path == "feeds abort" {
+            let begin = ["api", "BeginImport", "-f", "source=ghsa", "-f", "licence=CC-BY-4.0"];
+            ended(&operator.run(&begin).await, 0);
+        }
+        if *path == "advisories batch-review" {
+            let review = json!({ "uid": names["$EVENT"], "status": "REQUEST_CHANGES" });
+            let file = owner.home.path().join("reviews.json");
+            std::fs::write(file, json!([review]).to_string()).expect("a file is written");
         }
         if *path == "registry deployments get" {
             let repo = ended(&owner.run(&["registry", "repos", "get", "acme/nginx", "-o", "jsonpath={.uid}"]).await, 0);
@@ -297,7 +179,11 @@ async fn every_example_of_a_handwritten_command_works() {
         }
         let lines = examples.get(*path).unwrap_or_else(|| panic!("no command {path}"));
         let line = lines.last().unwrap_or_else(|| panic!("no example of {path}"));
-        let terminal = if *by == Operator { &operator } else { &owner };
+        let terminal = match by {
+            Operator => &operator,
+            Person => &person,
+            _ => &owner,
+        };
         let mut command = terminal.command();
         command.current_dir(terminal.home.path()).args(words(line, &names));
         // Exports would write the file of the source that the import has no directory for.
@@ -309,11 +195,9 @@ async fn every_example_of_a_handwritten_command_works() {
             let import = ["libraries", "import", "maven", "--ecosystem", "java", "--api", &terminal.api];
             ended(&whole.args(import).current_dir(terminal.home.path()).output().await.expect("the binary runs"), 0);
         }
-        if ["auth pull-token create", "libraries entitlements create"].contains(path) {
-            command.args(["-o", "json"]);
-        }
-        let schema =
-            schemas.get(*path).filter(|_| fills.is_empty() && !line.contains(" -o ") && !line.contains("--jq"));
+        let is_json = ["auth pull-token create", "libraries entitlements create"].contains(path);
+        let is_checked = (is_json || fills.is_empty()) && !line.contains(" -o ") && !line.contains("--jq");
+        let schema = schemas.get(*path).filter(|_| is_checked);
         if schema.is_some() {
             command.args(["-o", "json"]);
         }
@@ -343,4 +227,23 @@ async fn every_example_of_a_handwritten_command_works() {
     }
     server.stop().await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_a_watch_prints_changes_until_it_is_stopped() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let organization = server.organization("acme").await;
+    let owner = Terminal::new(&server);
+    owner.keep(&server.actor("owner", &organization).await);
+    let examples = examples(&owner).await;
+    let line = examples["audit watch"].last().expect("an example");
+    let mut command = owner.command();
+    command.args(words(line, &BTreeMap::new())).args(["--api", &owner.api, "-o", "json"]);
+    let mut watch = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    let first = lines.next_line().await.expect("a line").expect("a change");
+    let entry: Value = serde_json::from_str(&first).expect("JSON");
+    assert_eq!((&entry["sequence"], &entry["resource"]), (&json!("1"), &json!(organization)));
+    watch.kill().await.expect("it runs until it is stopped");
+    server.stop().await;
 }

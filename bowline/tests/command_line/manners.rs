@@ -3,6 +3,7 @@
 use bowline_testkit::{Engine, TestServer};
 use serde_json::json;
 
+use crate::examples::examples;
 use crate::support::{Terminal, ended, text};
 
 /// An organization with an owner at the terminal.
@@ -142,6 +143,41 @@ async fn options_stand_below_their_own_heading() {
     let import = terminal.command().args(["feeds", "import", "osv", "--help"]).output().await.expect("the binary runs");
     let import = ended(&import, 0);
     assert!(import.contains("--license ") && !import.contains("licence"), "{import}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn help_fits_a_terminal_of_80_columns() {
+    let home = tempfile::tempdir().expect("a directory");
+    let terminal = Terminal { home, api: String::new() };
+    let commands: Vec<String> = examples(&terminal).await.into_keys().collect();
+    let mut wide = Vec::new();
+    for command in commands.iter().map(String::as_str).chain([""]) {
+        let words = command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]);
+        let help = terminal.command().env("COLUMNS", "80").args(words).output().await.expect("the binary runs");
+        let help = ended(&help, 0);
+        // The parser does not wrap the line of all required options; terminals do.
+        let lines = help.lines().filter(|line| line.chars().count() > 80 && !line.starts_with("Usage: "));
+        wide.extend(lines.map(|line| format!("{command}: {line}")));
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn colors_are_for_terminals_without_no_color() {
+    let home = tempfile::tempdir().expect("a directory");
+    let terminal = Terminal { home, api: "http://127.0.0.1:1".into() };
+    let line = format!("{} iam groups list --api {}", env!("CARGO_BIN_EXE_bowline"), terminal.api);
+    for (no_color, is_red) in [(None, true), (Some("1"), false), (Some(""), true)] {
+        // A terminal of its own, in which the command runs.
+        let mut command = tokio::process::Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env_clear().env("HOME", terminal.home.path()).env("TERM", "xterm");
+        command.envs(no_color.map(|value| ("NO_COLOR", value))).stdin(std::process::Stdio::null());
+        let output = command.output().await.expect("script, of util-linux, runs");
+        let printed = text(&output.stdout);
+        assert!(printed.contains("not signed in"), "{printed}");
+        assert_eq!(printed.contains("\u{1b}[1;31merror:"), is_red, "NO_COLOR={no_color:?}: {printed}");
+        assert_eq!(printed.contains('\u{1b}'), is_red, "NO_COLOR={no_color:?}: {printed}");
+    }
 }
 
 /// What a shell is offered for the last of these words.

@@ -52,6 +52,43 @@ pub(crate) async fn push_chart(server: &TestServer, terminal: &Terminal, repo: &
     assert_eq!(pushed.status, 201, "{}", pushed.text());
 }
 
+/// Pushes an image without layers, and an SBOM about it; the image's digest.
+pub(crate) async fn push_with_sbom(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str) -> String {
+    let registry = server.server().parts().settings.registry_audience.clone();
+    let token = ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0);
+    let client = server.anonymous().with_token(&token);
+    let created = json!({ "created": "2026-01-02T03:04:05Z", "creators": [] });
+    let packages = json!([{ "SPDXID": "SPDXRef-a", "name": "musl", "versionInfo": "1.2", "licenseDeclared": "MIT" }]);
+    let sbom = json!({ "spdxVersion": "SPDX-2.3", "name": "app", "creationInfo": created, "packages": packages });
+    let config = json!({ "architecture": "amd64", "os": "linux", "rootfs": { "type": "layers", "diff_ids": [] } });
+    let mut blobs = Vec::new();
+    for (media_type, content) in [("application/vnd.oci.image.config.v1+json", config), ("application/spdx+json", sbom)]
+    {
+        let content = content.to_string();
+        let digest = Digest::of(Algorithm::Sha256, content.as_bytes());
+        let upload = format!("/v2/{repo}/blobs/uploads/?digest={digest}");
+        let size = content.len();
+        let pushed = client.rest_with("POST", &upload, HeaderMap::new(), content.into_bytes()).await;
+        assert_eq!(pushed.status, 201, "{}", pushed.text());
+        blobs.push(json!({ "mediaType": media_type, "digest": digest.as_str(), "size": size }));
+    }
+    let headers = || HeaderMap::from_iter([(http::header::CONTENT_TYPE, IMAGE.parse().expect("a header"))]);
+    let image = json!({ "schemaVersion": 2, "mediaType": IMAGE, "config": blobs[0], "layers": [] }).to_string();
+    let digest = Digest::of(Algorithm::Sha256, image.as_bytes()).to_string();
+    let subject = json!({ "mediaType": IMAGE, "digest": digest, "size": image.len() });
+    let referrer = json!({
+        "schemaVersion": 2, "mediaType": IMAGE, "config": blobs[0], "layers": [blobs[1]], "subject": subject,
+    })
+    .to_string();
+    let referrer_digest = Digest::of(Algorithm::Sha256, referrer.as_bytes()).to_string();
+    for (reference, manifest) in [(tag, image), (&referrer_digest, referrer)] {
+        let path = format!("/v2/{repo}/manifests/{reference}");
+        let pushed = client.rest_with("PUT", &path, headers(), manifest.into_bytes()).await;
+        assert_eq!(pushed.status, 201, "{}", pushed.text());
+    }
+    digest
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn charts_are_added_with_their_images_and_found() {
     let server = TestServer::start(Engine::Sqlite).await;

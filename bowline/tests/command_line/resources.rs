@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use bowline_server::TermsOption;
 use bowline_testkit::{Engine, TestServer};
 use serde_json::json;
 
-use crate::examples::schemas;
+use crate::examples::{examples, schemas};
 use crate::reference::mismatch;
 use crate::registry::push;
 use crate::support::{Terminal, ended, text};
@@ -26,14 +27,6 @@ fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
         None => word,
     };
     words.into_iter().map(value).collect()
-}
-
-/// The example in the help of a command, without the program's name.
-async fn example(terminal: &Terminal, path: &[&str]) -> String {
-    let help = terminal.command().args(path).arg("--help").output().await.expect("the binary runs");
-    let help = ended(&help, 0);
-    let (_, example) = help.rsplit_once("Example:\n  bowline ").unwrap_or_else(|| panic!("no example: {help}"));
-    example.lines().next().unwrap_or_default().to_owned()
 }
 
 /// An organization with an owner at the terminal, in the operator's eyes a verified one.
@@ -62,6 +55,7 @@ pub(crate) const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "identities", "create", "gitlab"], ""),
     (&["iam", "identities", "create", "kubernetes"], ""),
     (&["iam", "identities", "create", "aws"], ""),
+    (&["iam", "identities", "test-issuer"], ""),
     (&["iam", "identities", "list"], ""),
     (&["iam", "identities", "get"], ""),
     (&["access", "explain"], ""),
@@ -97,6 +91,7 @@ pub(crate) const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "account-associations", "get"], ""),
     (&["iam", "account-associations", "update"], ""),
     (&["iam", "account-associations", "delete"], ""),
+    (&["iam", "terms", "accept"], ""),
     (&["iam", "terms", "list"], ""),
     (&["events", "subscriptions", "create"], "SUBSCRIPTION"),
     (&["events", "subscriptions", "list"], ""),
@@ -124,7 +119,17 @@ pub(crate) const STEPS: &[(&[&str], &str)] = &[
     (&["registry", "usage", "top"], ""),
     (&["registry", "activity"], ""),
     (&["registry", "upstreams", "list"], ""),
+    (&["registry", "upstreams", "check"], ""),
     (&["registry", "upstreams", "fetch"], ""),
+    (&["registry", "repos", "search"], ""),
+    (&["registry", "policy", "list"], ""),
+    (&["registry", "retention", "preview-group"], ""),
+    (&["vulns", "posture"], ""),
+    (&["vulns", "findings"], ""),
+    (&["libraries", "explain"], ""),
+    (&["libraries", "evaluate"], ""),
+    (&["libraries", "preview"], ""),
+    (&["libraries", "block-statistics"], ""),
     (&["registry", "effective-policy"], ""),
     (&["registry", "retention-runs"], ""),
     (&["registry", "settings", "set"], ""),
@@ -137,15 +142,23 @@ pub(crate) const STEPS: &[(&[&str], &str)] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_works() {
-    let server = TestServer::start(Engine::Sqlite).await;
+    let terms =
+        TermsOption { id: "terms-1".into(), label: "The terms".into(), url: "https://operator.example/terms-1".into() };
+    let server = TestServer::start_with(Engine::Sqlite, |options| options.terms = vec![terms]).await;
     let (organization, terminal) = owner(&server).await;
     let digest = push(&server, &terminal, &format!("{organization}/app"), "v1", "an index").await;
+    // No server has this name: the check of the upstream fails, and is a result all the same.
+    let upstream = ["registry", "policy", "set", "acme/app", "--upstream", "https://registry.invalid/app"];
+    ended(&terminal.run(&upstream).await, 0);
     let schemas = schemas(&terminal).await;
     let mut variables = BTreeMap::from([("ISSUER", server.idp().issuer().to_owned()), ("DIGEST", digest)]);
+    let examples = examples(&terminal).await;
     let mut wrong = Vec::new();
     for (path, fills) in STEPS {
-        let line = example(&terminal, path).await;
-        let mut arguments = words(&line, &variables);
+        let line = examples.get(&path.join(" ")).and_then(|lines| lines.first());
+        let line =
+            line.and_then(|line| line.strip_prefix("bowline ")).unwrap_or_else(|| panic!("no example: {path:?}"));
+        let mut arguments = words(line, &variables);
         if *fills == "INVITE" {
             arguments.extend(["-o".to_owned(), "name".to_owned()]);
         }

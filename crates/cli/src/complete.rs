@@ -135,7 +135,7 @@ async fn list(api: &Api, method: &str, mut request: Map<String, Value>) -> Resul
     let page = dynamic::call(api, method, &request).await?;
     let text =
         |element: &Value, member: &str| element.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let elements = crate::resources::elements(&page).iter();
+    let elements = dynamic::elements(method, &page).iter();
     Ok(elements.map(|element| (text(element, "uid"), text(element, "name"))).take(MOST).collect())
 }
 

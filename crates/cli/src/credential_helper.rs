@@ -61,7 +61,14 @@ fn get() -> Result<String, CliError> {
     let address = question()?;
     let registry = host(&address);
     let session = session(registry)?.ok_or_else(|| ClientError::Usage(NOT_FOUND.into()))?;
-    let token = block_on(async { Ok::<_, CliError>(session.token(registry).await?) })?;
+    let token = block_on(async { Ok::<_, CliError>(session.token(registry).await?) });
+    let token = match token {
+        // The variable of the other commands is for one server, and a client names any registry.
+        Err(CliError::Client(ClientError::NotSignedIn(_))) if session.is_signed_out()? => {
+            return Err(ClientError::NotSignedIn("not signed in; sign in with: bowline auth login".into()).into());
+        }
+        other => other?,
+    };
     Ok(json!({"ServerURL": address, "Username": TOKEN_USER, "Secret": token}).to_string())
 }
 

@@ -198,6 +198,16 @@ impl Session {
         Ok(if issuer.as_deref() == Some(self.issuer.url()) { cached } else { Tokens::default() })
     }
 
+    /// Whether no token of the API is stored, and no identity is configured that could get one.
+    pub(crate) fn is_signed_out(&self) -> Result<bool, ClientError> {
+        Ok(self.identity.is_none() && self.cached(&self.api)?.token.is_none())
+    }
+
+    /// Host of the registry, as far as it is known.
+    pub(crate) fn registry(&self) -> &str {
+        self.registries.first().map(String::as_str).unwrap_or_default()
+    }
+
     /// A client of the API with the session's token.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
         self.api_with(self.token(&self.api).await?)

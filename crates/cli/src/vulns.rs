@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
+use crate::resources::{self, Generated, Vulns};
 use crate::session::{Session, Target};
 
 /// `bowline vulns`.
@@ -18,6 +19,8 @@ use crate::session::{Session, Target};
 pub enum VulnsCommand {
     /// Show metadata of vulnerabilities, by their ids or aliases
     Get(GetCommand),
+    #[command(flatten)]
+    Generated(Generated<Vulns>),
 }
 
 #[derive(Args)]
@@ -37,7 +40,13 @@ pub fn run(command: VulnsCommand) -> Work<CliError> {
 }
 
 async fn execute(command: VulnsCommand) -> Result<(), CliError> {
-    let VulnsCommand::Get(command) = command;
+    match command {
+        VulnsCommand::Get(command) => get(command).await,
+        VulnsCommand::Generated(command) => resources::run(command).await,
+    }
+}
+
+async fn get(command: GetCommand) -> Result<(), CliError> {
     let api = Api::new(&Session::open(&command.target)?.api, None)?;
     let mut found = Vec::new();
     let mut request =

@@ -2,6 +2,7 @@
 
 mod confirm;
 mod duration;
+mod example;
 mod json_path;
 mod listing;
 mod manner;
@@ -16,6 +17,7 @@ use std::pin::Pin;
 
 pub use confirm::confirm;
 pub use duration::seconds;
+pub use example::{with_short_examples, with_whole_examples};
 pub use json_path::JsonPath;
 pub use listing::Listing;
 pub use manner::{Manner, error_label};

@@ -2,16 +2,19 @@
 
 use serde_json::Value;
 
-use crate::manner::stdout_is_terminal;
+use crate::manner::{stdout_columns, stdout_is_terminal};
 use crate::output::Form;
 use crate::table::Table;
 use crate::{TerminalError, print};
 
-/// A list that is printed while its pages come. The first page decides how wide columns are.
+/// A list that is printed while its pages come. The first page decides how wide columns are, and whether the
+/// terminal is wide enough for them.
 pub struct Listing<'f> {
     form: &'f Form,
     head: Vec<&'static str>,
     widths: Vec<usize>,
+    /// Whether the terminal is too narrow for columns.
+    has_blocks: bool,
     pages: usize,
     elements: usize,
     /// Elements that a template, which sees the whole list, waits for.
@@ -21,7 +24,15 @@ pub struct Listing<'f> {
 impl<'f> Listing<'f> {
     /// A list without any element yet.
     pub fn new(form: &'f Form, head: &[&'static str]) -> Listing<'f> {
-        Listing { form, head: head.to_vec(), widths: Vec::new(), pages: 0, elements: 0, held: Vec::new() }
+        Listing {
+            form,
+            head: head.to_vec(),
+            widths: Vec::new(),
+            has_blocks: false,
+            pages: 0,
+            elements: 0,
+            held: Vec::new(),
+        }
     }
 
     /// Prints a page: elements, and the cells of each.
@@ -77,6 +88,12 @@ impl<'f> Listing<'f> {
             return table.csv(is_first);
         }
         let is_terminal = stdout_is_terminal();
+        if is_first {
+            self.has_blocks = table.is_wider_than(stdout_columns());
+        }
+        if self.has_blocks {
+            return format!("{}{}", if is_first { "" } else { "\n" }, table.blocks(is_terminal));
+        }
         if is_first {
             self.widths = if is_terminal { table.widths() } else { Vec::new() };
             return table.render(is_terminal);

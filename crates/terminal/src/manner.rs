@@ -35,6 +35,12 @@ pub(crate) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Columns of the terminal that stdout is; absent if it is none, or does not tell.
+pub(crate) fn stdout_columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(width.0.into())
+}
+
 /// Whether a question can be asked and its text seen.
 pub(crate) fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::manner::{bold, stdout_is_terminal};
+use crate::manner::{bold, stdout_columns, stdout_is_terminal};
 
 /// Lines with columns, for people and programs.
 pub struct Table {
@@ -41,9 +41,31 @@ impl Table {
         names.map(|name| plain(name) + "\n").collect()
     }
 
-    /// The table as stdout takes it: aligned on a terminal, with tabs elsewhere.
+    /// The table as stdout takes it: aligned on a terminal, in blocks on one that is too narrow, with tabs elsewhere.
     pub fn text(&self) -> String {
-        self.render(stdout_is_terminal())
+        if self.is_wider_than(stdout_columns()) { self.blocks(true) } else { self.render(stdout_is_terminal()) }
+    }
+
+    /// Whether lines of aligned columns are wider than a terminal, whose reader would see wrapped cells. A last column
+    /// beside one other is read as it is.
+    pub(crate) fn is_wider_than(&self, columns: Option<usize>) -> bool {
+        let widths = self.widths();
+        let gaps = 2 * widths.len().saturating_sub(1);
+        self.head.len() > 2 && columns.is_some_and(|columns| widths.iter().sum::<usize>() + gaps > columns)
+    }
+
+    /// A block of lines for each row: the head's word and the cell. Empty cells have none.
+    pub(crate) fn blocks(&self, is_terminal: bool) -> String {
+        let width = self.head.iter().map(|head| head.len()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            text.push_str(if at == 0 { "" } else { "\n" });
+            for (head, cell) in self.head.iter().zip(row).filter(|(_, cell)| !cell.is_empty()) {
+                let head = bold(&format!("{:width$}", head.to_uppercase()), is_terminal);
+                text.push_str(&format!("{head}  {}\n", plain(cell)));
+            }
+        }
+        text
     }
 
     /// The table as text; with columns of one width each where it is for a terminal.
@@ -132,6 +154,16 @@ mod tests {
         table.push(["a\tb\u{1b}[2J\n".to_owned(), "x".into()]);
         assert_eq!(table.render(false), "NAME\tLAST SEEN\na b [2J \tx\n");
         assert_eq!(table.objects(), serde_json::json!([{"name": "a\tb\u{1b}[2J\n", "last_seen": "x"}]));
+    }
+
+    #[test]
+    fn tables_that_are_too_wide_are_blocks() {
+        let mut table = Table::new(&["uidp", "name", "e-mail"]);
+        table.push(["0123456".to_owned(), "a".into(), "a@example.com".into()]);
+        table.push(["0".to_owned(), "b".into(), String::new()]);
+        assert_eq!(table.widths(), [7, 4, 13]);
+        assert!(table.is_wider_than(Some(27)) && !table.is_wider_than(Some(28)) && !table.is_wider_than(None));
+        assert_eq!(table.blocks(false), "UIDP    0123456\nNAME    a\nE-MAIL  a@example.com\n\nUIDP    0\nNAME    b\n");
     }
 
     #[test]

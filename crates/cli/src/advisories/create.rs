@@ -6,6 +6,7 @@ use clap::Args;
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
+use crate::resources::DryRun;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -37,6 +38,8 @@ pub struct CreateCommand {
     #[arg(long, value_name = "PATH")]
     component_location: Option<String>,
     #[command(flatten)]
+    dry_run: DryRun,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -54,7 +57,10 @@ pub(super) async fn run(command: CreateCommand) -> Result<(), CliError> {
         ..v1::Advisory::default()
     };
     let parent_id = resolve::group(&api, &command.group).await?;
-    let created = api.call::<Create>(&v1::CreateAdvisoryRequest { parent_id, advisory: Some(advisory) }).await?;
+    let request = v1::CreateAdvisoryRequest { parent_id, advisory: Some(advisory) };
+    let Some(created) = command.dry_run.call::<Create>(&api, &request, command.output.form()).await? else {
+        return Ok(());
+    };
     // The identifier alone, for the next command.
     let mut table = Table::without_head();
     table.push([created.advisory_id.clone()]);

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::name;
 use crate::error::CliError;
 use crate::print;
+use crate::resources::DryRun;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -37,6 +38,8 @@ pub struct EventCommand {
     /// Approve it at once, where you may
     #[arg(long)]
     approved: bool,
+    #[command(flatten)]
+    dry_run: DryRun,
     #[command(flatten)]
     output: Output,
 }
@@ -91,7 +94,10 @@ pub(super) async fn run(command: EventCommand) -> Result<(), CliError> {
         ..v1::AdvisoryEvent::default()
     };
     let request = v1::CreateAdvisoryEventRequest { parent_id, advisory_event: Some(event) };
-    let added = api.call::<CreateAdvisoryEvent>(&request).await?;
+    let form = command.output.form();
+    let Some(added) = command.dry_run.call::<CreateAdvisoryEvent>(&api, &request, form).await? else {
+        return Ok(());
+    };
     // The UIDP alone, for its review.
     let mut table = Table::without_head();
     table.push([added.id.clone()]);

@@ -11,6 +11,7 @@ use bowline_terminal::Work;
 use clap::Subcommand;
 
 use crate::error::CliError;
+use crate::resources::{self, Advisories, Generated};
 
 /// `bowline advisories`.
 #[derive(Subcommand)]
@@ -27,6 +28,8 @@ pub enum AdvisoriesCommand {
     Review(review::ReviewCommand),
     /// Review rules of a group, and whether its approved advisories are public
     Settings(settings::SettingsCommand),
+    #[command(flatten)]
+    Generated(Generated<Advisories>),
 }
 
 /// Runs `bowline advisories`.
@@ -42,5 +45,6 @@ async fn execute(command: AdvisoriesCommand) -> Result<(), CliError> {
         AdvisoriesCommand::Event(command) => event::run(command).await,
         AdvisoriesCommand::Review(command) => review::run(command).await,
         AdvisoriesCommand::Settings(command) => settings::run(command).await,
+        AdvisoriesCommand::Generated(command) => resources::run(command).await,
     }
 }

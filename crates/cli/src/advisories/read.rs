@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::name;
 use crate::error::CliError;
+use crate::pages::ListOutput;
 use crate::resolve;
 use crate::session::Access;
 use crate::{pages, print};
@@ -39,7 +40,7 @@ pub struct ListCommand {
     #[arg(long, value_name = "TEXT")]
     query: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: ListOutput,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

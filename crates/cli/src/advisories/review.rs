@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 
 use crate::error::CliError;
 use crate::print;
+use crate::resources::DryRun;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -17,6 +18,8 @@ pub struct ReviewCommand {
     /// What you decide; approving and rejecting is final
     #[arg(value_name = "DECISION")]
     decision: Decision,
+    #[command(flatten)]
+    dry_run: DryRun,
     #[command(flatten)]
     output: Output,
 }
@@ -39,7 +42,10 @@ pub(super) async fn run(command: ReviewCommand) -> Result<(), CliError> {
         Decision::Resubmit => v1::ReviewStatus::Pending,
     };
     let request = v1::AdvisoryEvent { id: command.event, status: status as i32, ..v1::AdvisoryEvent::default() };
-    let event = session.api().await?.call::<UpdateAdvisoryEvent>(&request).await?;
+    let (api, form) = (session.api().await?, command.output.form());
+    let Some(event) = command.dry_run.call::<UpdateAdvisoryEvent>(&api, &request, form).await? else {
+        return Ok(());
+    };
     let mut table = Table::new(&["event", "status", "author", "reviewer"]);
     let state = event.status().as_str_name().to_lowercase().replace('_', "-");
     table.push([event.id.clone(), state, event.author.clone(), event.reviewer.clone()]);

@@ -90,7 +90,7 @@ async fn execute(command: ApiCommand) -> Result<(), CliError> {
         Some(template) => Form::JsonPath(template.clone()),
         None => command.output.clone().unwrap_or(Form::Json),
     };
-    let mut request = request(&command, method)?;
+    let mut request = request(&command.fields, command.input.as_deref(), method)?;
     let api = api(&command, method).await?;
     if method.server_streaming {
         return watch(&command, &api, method, &request, &form).await;
@@ -129,13 +129,20 @@ async fn api(command: &ApiCommand, method: &MethodInfo) -> Result<Api, ClientErr
 }
 
 /// The request: the document of `--input` with the fields of `-f`.
-fn request(command: &ApiCommand, method: &MethodInfo) -> Result<Map<String, Value>, ClientError> {
-    let mut request = match &command.input {
+///
+/// # Errors
+/// A file cannot be read, or has what the request does not take.
+pub(crate) fn request(
+    fields: &[String],
+    input: Option<&Path>,
+    method: &MethodInfo,
+) -> Result<Map<String, Value>, ClientError> {
+    let mut request = match input {
         Some(path) => document(path)?,
         None => Map::new(),
     };
     dynamic::require_known(&method.input, &Value::Object(request.clone()))?;
-    for field in &command.fields {
+    for field in fields {
         let no_value = || ClientError::Usage(format!("-f {field}: a field and its value look like group.name=acme"));
         let (path, text) = field.split_once('=').ok_or_else(no_value)?;
         match text.strip_prefix('@') {

@@ -36,9 +36,10 @@ pub(crate) async fn run(command: ConfigureDockerCommand) -> Result<(), CliError>
     };
     let path = command.docker_config.map_or_else(docker_config, Ok)?;
     let mut config = DockerConfig::read(&path)?;
+    let context = context_name(&session, command.target.context.as_deref())?;
     try_token(&session, &registry).await?;
     config.use_helper(&registry, credential_helper::NAME)?;
-    write_helper(&session, command.target.context.as_deref(), &registry)?;
+    write_helper(&session, context, &registry)?;
     let helper = link(command.helper_directory)?;
     config.write()?;
     say(&format!(
@@ -60,7 +61,8 @@ async fn try_token(session: &Session, registry: &str) -> Result<(), ClientError>
         Ok(_) => Ok(()),
         Err(ClientError::NotSignedIn(_) | ClientError::UnusableToken(_) | ClientError::Transport(_)) => {
             say(&format!(
-                "whether {} gives tokens for {registry} was not tried: sign in first\n",
+                "whether {} gives tokens for {registry} was not tried: sign in with `bowline auth login`, whose sign-in \
+                 container clients use\n",
                 session.issuer.url()
             ));
             Ok(())
@@ -89,17 +91,24 @@ fn docker_config() -> Result<PathBuf, ClientError> {
     Ok(directory.join("config.json"))
 }
 
-/// Stores which server issues tokens for that registry: docker passes only the registry's name to the helper.
-fn write_helper(session: &Session, context: Option<&str>, registry: &str) -> Result<(), ClientError> {
-    let mut known = Contexts::read(&session.contexts)?;
+/// The context of the server, which the helper finds by the registry's name.
+fn context_name(session: &Session, context: Option<&str>) -> Result<String, ClientError> {
+    let known = Contexts::read(&session.contexts)?;
     let name = match context {
         Some(name) => Some(name),
         None => known.only(|context| context.api == session.api)?,
     };
-    let missing =
-        || ClientError::Usage(format!("keep the server first, with: bowline context set NAME --api {}", session.api));
-    let name = name.ok_or_else(missing)?.to_owned();
-    known.contexts.get_mut(&name).ok_or_else(missing)?.registry = Some(registry.into());
+    name.map(String::from).ok_or_else(|| missing(session))
+}
+
+fn missing(session: &Session) -> ClientError {
+    ClientError::Usage(format!("store the server first, with: bowline context set NAME --api {}", session.api))
+}
+
+/// Stores which server issues tokens for that registry: docker passes only the registry's name to the helper.
+fn write_helper(session: &Session, context: String, registry: &str) -> Result<(), ClientError> {
+    let mut known = Contexts::read(&session.contexts)?;
+    known.contexts.get_mut(&context).ok_or_else(|| missing(session))?.registry = Some(registry.into());
     known.write(&session.contexts)
 }
 

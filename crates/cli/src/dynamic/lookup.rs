@@ -26,6 +26,13 @@ pub(crate) fn method<'c>(contract: &'c Contract, name: &str) -> Result<&'c Metho
     }
 }
 
+/// What is allowed at the registry, by the end of its name, such as `PushManifest`: capabilities are needed for it, and no
+/// transport of methods serves it.
+pub(crate) fn operation<'c>(contract: &'c Contract, name: &str) -> Option<&'c MethodInfo> {
+    let lower = format!(".{}", name.to_lowercase());
+    contract.operations().iter().find(|info| format!(".{}", info.full_name).to_lowercase().ends_with(&lower))
+}
+
 /// The nearest of all names that have as many parts.
 fn nearest_method(methods: &[MethodInfo], dotted: &str) -> String {
     let parts = dotted.split('.').count();

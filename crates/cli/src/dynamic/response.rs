@@ -1,7 +1,7 @@
 use bowline_client::{Api, ClientError, tables};
 use bowline_contract::MethodInfo;
 use bowline_transcode::JsonOptions;
-use prost_reflect::{Kind, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
 
 /// A request as it is sent.
@@ -75,4 +75,35 @@ pub(crate) fn page_token_field(method: &MethodInfo) -> bool {
         message.get_field_by_name(name).is_some_and(|field| field.kind() == Kind::String)
     };
     is_text(&method.input, "page_token") && is_text(&method.output, "next_page_token")
+}
+
+/// The field with the elements of a list: the first list of messages in the response.
+pub(crate) fn list_field(method: &MethodInfo) -> Option<FieldDescriptor> {
+    method.output.fields().find(|field| field.is_list() && matches!(field.kind(), Kind::Message(_)))
+}
+
+/// The elements of a page of a list.
+pub(crate) fn elements<'p>(method: &MethodInfo, page: &'p Value) -> &'p [Value] {
+    let elements = list_field(method).and_then(|field| page.get(field.json_name())?.as_array());
+    elements.map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_contract::Contract;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_elements_are_those_of_the_field_that_the_contract_names() {
+        let contract = Contract::load();
+        let of = |name: &str, page: Value| elements(contract.by_full_name(name).unwrap(), &page).to_vec();
+        let groups = "chainguard.platform.iam.v2.GroupsService.ListGroups";
+        assert_eq!(of(groups, json!({ "groups": [{ "uid": "a" }], "nextPageToken": "" })), [json!({ "uid": "a" })]);
+        assert!(of(groups, json!({ "other": [{}, {}] })).is_empty());
+        // The bounds are more than the points, and no messages.
+        let metrics = "bowline.operator.v1.Operator.GetMetrics";
+        assert_eq!(of(metrics, json!({ "bounds": [1, 2, 3], "points": [{ "calls": 1 }] })), [json!({ "calls": 1 })]);
+    }
 }

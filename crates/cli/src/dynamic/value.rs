@@ -58,6 +58,15 @@ pub(crate) fn enum_value(descriptor: &EnumDescriptor, text: &str) -> Result<Valu
     Err(format!("there is no value {text:?}{near}"))
 }
 
+/// The name of a capability, such as `groups.list` of `CAP_IAM_GROUPS_LIST`; absent for other texts.
+pub(crate) fn capability_name(text: &str) -> Option<String> {
+    if !text.starts_with("CAP_") {
+        return None;
+    }
+    let contract = Contract::of("chainguard.platform.iam.v2.RolesService.ListRoles");
+    contract.capabilities().iter().find(|facts| facts.enum_name == text).map(|facts| facts.name.clone())
+}
+
 /// A value's name without what all names of the enumeration begin with, in lower case with hyphens.
 pub(crate) fn short_enum_name(descriptor: &EnumDescriptor, name: &str) -> String {
     let names: Vec<String> = descriptor.values().map(|value| value.name().to_owned()).collect();

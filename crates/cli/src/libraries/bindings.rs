@@ -1,11 +1,13 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings as methods;
-use bowline_terminal::{Output, Table, confirm, note, time};
+use bowline_terminal::{Form, Output, Table, note, time};
 use clap::{Args, Subcommand};
 
 use super::{Ecosystem, Mode, ecosystem_name, mode_name};
 use crate::error::CliError;
+use crate::pages::ListOutput;
 use crate::resolve;
+use crate::resources::DryRun;
 use crate::session::Access;
 use crate::{pages, print};
 
@@ -31,7 +33,7 @@ pub struct ListCommand {
     #[arg(long, value_name = "ORG", conflicts_with = "organization")]
     parent: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: ListOutput,
 }
 
 #[derive(Args)]
@@ -51,6 +53,8 @@ pub struct CreateCommand {
     #[arg(long, value_name = "MODE", default_value = "enforced")]
     mode: Mode,
     #[command(flatten)]
+    dry_run: DryRun,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -61,6 +65,8 @@ pub struct DeleteCommand {
     /// Binding, by UIDP
     #[arg(value_name = "UIDP")]
     id: String,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 pub(crate) async fn run(command: BindingsCommand) -> Result<(), CliError> {
@@ -69,9 +75,12 @@ pub(crate) async fn run(command: BindingsCommand) -> Result<(), CliError> {
         BindingsCommand::Create(command) => create(command).await,
         BindingsCommand::Delete(command) => {
             let api = command.access.session()?.api().await?;
-            confirm(&format!("Delete the binding {}, so that its policy is out of force", command.id))?;
-            api.call::<methods::DeleteBinding>(&v1::DeleteLibraryPolicyBindingRequest { id: command.id.clone() })
-                .await?;
+            let dry_run = command.dry_run;
+            dry_run.confirm(&format!("Delete the binding {}, so that its policy is out of force", command.id))?;
+            let request = v1::DeleteLibraryPolicyBindingRequest { id: command.id.clone() };
+            if dry_run.call::<methods::DeleteBinding>(&api, &request, &Form::Table).await?.is_none() {
+                return Ok(());
+            }
             note(&format!("the binding {} is deleted; its policy is out of force there\n", command.id));
             Ok(())
         }
@@ -110,7 +119,10 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     };
     let parent_id = resolve::group(&api, &command.organization).await?;
     let request = v1::CreateLibraryPolicyBindingRequest { parent_id, binding: Some(binding) };
-    let made = api.call::<methods::CreateBinding>(&request).await?;
+    let form = command.output.form();
+    let Some(made) = command.dry_run.call::<methods::CreateBinding>(&api, &request, form).await? else {
+        return Ok(());
+    };
     let mut table = Table::without_head();
     table.push([made.id.clone()]);
     print(&command.output.message(&table, &made)?)

@@ -1,12 +1,13 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::entitlements as methods;
-use bowline_terminal::{Output, Table, confirm, note};
+use bowline_terminal::{Form, Output, Table, note};
 use clap::{Args, Subcommand};
 
 use super::{Ecosystem, ecosystem_name};
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
+use crate::resources::DryRun;
 use crate::session::Access;
 
 /// `bowline libraries entitlements`.
@@ -48,6 +49,8 @@ pub struct CreateCommand {
     #[arg(long, value_name = "DAYS", default_value_t = 7)]
     cooldown_days: i32,
     #[command(flatten)]
+    dry_run: DryRun,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -58,6 +61,8 @@ pub struct DeleteCommand {
     /// Entitlement, by UIDP
     #[arg(value_name = "UIDP")]
     id: String,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 pub(crate) async fn run(command: EntitlementsCommand) -> Result<(), CliError> {
@@ -71,9 +76,11 @@ pub(crate) async fn run(command: EntitlementsCommand) -> Result<(), CliError> {
         EntitlementsCommand::Create(command) => create(command).await,
         EntitlementsCommand::Delete(command) => {
             let api = command.access.session()?.api().await?;
-            confirm(&format!("Withdraw the entitlement {}", command.id))?;
+            command.dry_run.confirm(&format!("Withdraw the entitlement {}", command.id))?;
             let request = v1::DeleteEntitlementRequest { id: command.id.clone() };
-            api.call::<methods::Delete>(&request).await?;
+            if command.dry_run.call::<methods::Delete>(&api, &request, &Form::Table).await?.is_none() {
+                return Ok(());
+            }
             note(&format!("the entitlement {} is withdrawn\n", command.id));
             Ok(())
         }
@@ -90,7 +97,10 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
         cooldown_days: command.cooldown_days,
         ..v1::CreateEntitlementRequest::default()
     };
-    shown(&[api.call::<methods::Create>(&request).await?], command.output)
+    match command.dry_run.call::<methods::Create>(&api, &request, command.output.form()).await? {
+        Some(made) => shown(&[made], command.output),
+        None => Ok(()),
+    }
 }
 
 fn shown(items: &[v1::Entitlement], output: Output) -> Result<(), CliError> {

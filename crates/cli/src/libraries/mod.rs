@@ -14,6 +14,7 @@ use bowline_terminal::Work;
 use clap::{Subcommand, ValueEnum};
 
 use crate::error::CliError;
+use crate::resources::{self, Generated, Libraries};
 
 /// `bowline libraries`.
 #[derive(Subcommand)]
@@ -41,6 +42,8 @@ pub enum LibrariesCommand {
     Cache(cache::CacheCommand),
     /// Import the packages of a directory into the catalogue (operator)
     Import(import::ImportCommand),
+    #[command(flatten)]
+    Generated(Generated<Libraries>),
 }
 
 /// Runs `bowline libraries`.
@@ -59,6 +62,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Malware(command) => malware::run(command).await,
         LibrariesCommand::Cache(command) => cache::run(command).await,
         LibrariesCommand::Import(command) => import::run(command).await,
+        LibrariesCommand::Generated(command) => resources::run(command).await,
     }
 }
 

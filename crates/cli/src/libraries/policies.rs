@@ -1,12 +1,15 @@
 use bowline_client::{Api, ClientError, LookupKind};
+use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1::rpc::policy_tests::UpdatePolicy as UpdateTestedPolicy;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies as methods;
-use bowline_terminal::{Output, Table, confirm, note, time};
+use bowline_terminal::{Form, Output, Table, note, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
+use crate::resources::DryRun;
 use crate::session::Access;
 
 /// `bowline libraries policies`.
@@ -88,6 +91,8 @@ pub struct CreateCommand {
     #[command(flatten)]
     said: PolicyArgs,
     #[command(flatten)]
+    dry_run: DryRun,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -101,8 +106,13 @@ pub struct UpdateCommand {
     /// New name
     #[arg(long)]
     name: Option<String>,
+    /// Update it even if a test of the policy fails
+    #[arg(long, conflicts_with = "dry_run")]
+    force: bool,
     #[command(flatten)]
     said: PolicyArgs,
+    #[command(flatten)]
+    dry_run: DryRun,
     #[command(flatten)]
     output: Output,
 }
@@ -114,6 +124,8 @@ pub struct DeleteCommand {
     /// Policy, by UIDP
     #[arg(value_name = "UIDP")]
     id: String,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 pub(crate) async fn run(command: PoliciesCommand) -> Result<(), CliError> {
@@ -127,8 +139,11 @@ pub(crate) async fn run(command: PoliciesCommand) -> Result<(), CliError> {
         PoliciesCommand::Update(command) => update(command).await,
         PoliciesCommand::Delete(command) => {
             let api = command.access.session()?.api().await?;
-            confirm(&format!("Delete the policy {}", command.id))?;
-            api.call::<methods::DeletePolicy>(&v1::DeleteLibraryPolicyRequest { id: command.id.clone() }).await?;
+            command.dry_run.confirm(&format!("Delete the policy {}", command.id))?;
+            let request = v1::DeleteLibraryPolicyRequest { id: command.id.clone() };
+            if command.dry_run.call::<methods::DeletePolicy>(&api, &request, &Form::Table).await?.is_none() {
+                return Ok(());
+            }
             note(&format!("the policy {} is deleted\n", command.id));
             Ok(())
         }
@@ -186,7 +201,10 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     command.said.fill(&mut policy);
     let parent_id = resolve::group(&api, &command.organization).await?;
     let request = v1::CreateLibraryPolicyRequest { parent_id, policy: Some(policy) };
-    made(&api.call::<methods::CreatePolicy>(&request).await?, command.output)
+    match command.dry_run.call::<methods::CreatePolicy>(&api, &request, command.output.form()).await? {
+        Some(policy) => made(&policy, command.output),
+        None => Ok(()),
+    }
 }
 
 async fn update(command: UpdateCommand) -> Result<(), CliError> {
@@ -196,7 +214,19 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
         policy.name = name;
     }
     command.said.fill(&mut policy);
-    described(&api.call::<methods::UpdatePolicy>(&policy).await?, command.output)
+    if !command.force {
+        return match command.dry_run.call::<methods::UpdatePolicy>(&api, &policy, command.output.form()).await? {
+            Some(policy) => described(&policy, command.output),
+            None => Ok(()),
+        };
+    }
+    let request = ours::UpdateTestedPolicyRequest { policy: Some(policy), force: true };
+    let updated = api.call::<UpdateTestedPolicy>(&request).await?;
+    for failed in &updated.failed {
+        let purl = failed.test.as_ref().map(|test| test.purl.as_str()).unwrap_or_default();
+        note(&format!("a test of the policy fails from now on: {purl}\n"));
+    }
+    described(&updated.policy.unwrap_or_default(), command.output)
 }
 
 impl PolicyArgs {

@@ -39,6 +39,7 @@ use kinds::{GROUP, KINDS};
 use names::Names;
 use plan::{Manner, Plan};
 use server::Reader;
+pub(crate) use show::document_schema as plan_schema;
 
 /// `bowline export`.
 #[derive(Args)]

@@ -141,6 +141,39 @@ pub(super) fn document(contract: &Contract, plan: &Plan, names: &Names) -> Resul
     }))
 }
 
+/// The schema of the document.
+pub(crate) fn document_schema() -> Value {
+    let actions = [Action::Create, Action::Update, Action::Delete, Action::TakeOver, Action::Unknown].map(word);
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text });
+    let count = json!({ "type": "integer", "minimum": 0 });
+    let value = json!({ "description": "Absent or null where there is none." });
+    let field = json!({
+        "type": "object", "required": ["path"],
+        "properties": {
+            "path": text, "old": value, "new": value,
+            "fromFile": { "type": "string", "description": "File of a secret, in place of its values." },
+            "unknown": { "type": "boolean", "description": "Whether the server has a value of the secret already." },
+        },
+    });
+    let change = json!({
+        "type": "object", "required": ["action", "kind", "object", "fields"],
+        "properties": {
+            "action": { "type": "string", "enum": actions },
+            "kind": text, "object": text, "fields": { "type": "array", "items": field },
+            "notAllowed": { "type": "string", "description": "Why the change is refused." },
+            "unknown": { "type": "array", "items": text, "description": "Secrets that may differ." },
+        },
+    });
+    json!({
+        "type": "object", "required": ["changes", "unchanged", "notOwned", "notPruned"],
+        "properties": {
+            "changes": { "type": "array", "items": change },
+            "unchanged": count, "notOwned": count, "notPruned": texts,
+        },
+    })
+}
+
 fn word(action: Action) -> &'static str {
     match action {
         Action::Create => "create",

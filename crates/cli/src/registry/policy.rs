@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::print;
 use crate::registry::targets::RepoOrGroup;
 use crate::registry::upstream::UpstreamChange;
+use crate::resources::{self, DryRun, Generated, Policy};
 use crate::session::Access;
 
 /// `bowline registry policy`.
@@ -18,6 +19,8 @@ pub enum PolicyCommand {
     Get(GetCommand),
     /// Change the named fields of the policy of a repository or a group
     Set(SetCommand),
+    #[command(flatten)]
+    Generated(Generated<Policy>),
 }
 
 #[derive(Args)]
@@ -38,6 +41,8 @@ pub struct SetCommand {
     place: RepoOrGroup,
     #[command(flatten)]
     change: Change,
+    #[command(flatten)]
+    dry_run: DryRun,
     #[command(flatten)]
     output: Output,
 }
@@ -87,6 +92,7 @@ pub(crate) async fn run(command: PolicyCommand) -> Result<(), CliError> {
             shown(&policy, command.output)
         }
         PolicyCommand::Set(command) => set(command).await,
+        PolicyCommand::Generated(command) => resources::run(command).await,
     }
 }
 
@@ -114,7 +120,11 @@ async fn set(mut command: SetCommand) -> Result<(), CliError> {
         policy.upstream = upstream.applied(before)?;
         fields.push("upstream");
     }
-    shown(&command.place.change(&session, &api, policy, &fields).await?, command.output)
+    let manner = (command.dry_run, command.output.form());
+    match command.place.change(&session, &api, policy, &fields, manner).await? {
+        Some(policy) => shown(&policy, command.output),
+        None => Ok(()),
+    }
 }
 
 /// Units of quotas, the largest first.

@@ -1,18 +1,20 @@
-use bowline_client::ClientError;
+use bowline_client::{Api, ClientError};
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service as methods;
 use bowline_contract::v2::registry::rpc::tags_service::ListTags;
 use bowline_contract::{Contract, Method as _};
-use bowline_terminal::{Output, Table, confirm, note, time};
+use bowline_terminal::{Form, Output, Table, note, time};
 use clap::{Args, Subcommand};
 use prost::Message as _;
 use prost_types::FieldMask;
 
 use crate::error::CliError;
 use crate::input;
+use crate::pages::ListOutput;
 use crate::registry::targets;
 use crate::resolve as groups;
+use crate::resources::{self, DryRun, Generated, Repos};
 use crate::session::Access;
 use crate::{pages, print};
 
@@ -29,6 +31,8 @@ pub enum ReposCommand {
     Update(UpdateCommand),
     /// Delete a repository with everything in it
     Delete(DeleteCommand),
+    #[command(flatten)]
+    Generated(Generated<Repos>),
 }
 
 #[derive(Args)]
@@ -45,7 +49,7 @@ pub struct ListCommand {
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
-    output: Output,
+    output: ListOutput,
 }
 
 #[derive(Args)]
@@ -92,6 +96,8 @@ pub struct CreateCommand {
     #[command(flatten)]
     said: RepoArgs,
     #[command(flatten)]
+    dry_run: DryRun,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -108,6 +114,8 @@ pub struct UpdateCommand {
     #[command(flatten)]
     said: RepoArgs,
     #[command(flatten)]
+    dry_run: DryRun,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -118,6 +126,8 @@ pub struct DeleteCommand {
     /// Repository: organization/name, organization/group/name, or UIDP
     #[arg(value_name = "REPO")]
     repo: String,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 /// Longest read-me file that is sent, in bytes; the server may take less.
@@ -130,6 +140,7 @@ pub(crate) async fn run(command: ReposCommand) -> Result<(), CliError> {
         ReposCommand::Create(command) => create(command).await,
         ReposCommand::Update(command) => update(command).await,
         ReposCommand::Delete(command) => delete(command).await,
+        ReposCommand::Generated(command) => resources::run(command).await,
     }
 }
 
@@ -182,10 +193,15 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let mut repo = v2::Repo { name: name.into(), ..v2::Repo::default() };
     command.said.fill(&mut repo);
     let request = v2::CreateRepoRequest { parent: groups::group(&api, group).await?, repo: Some(repo) };
-    let made = api.call::<methods::CreateRepo>(&request).await?;
+    let Some(made) = command.dry_run.call::<methods::CreateRepo>(&api, &request, command.output.form()).await? else {
+        return Ok(());
+    };
     if let Some(content) = readme {
-        write_readme(&api, &made.uid, content).await?;
+        write_readme(&api, &made.uid, content, command.dry_run).await?;
     }
+    // Images of an organization that is not verified are named by its UIDP, which is right for the others too.
+    let parent = made.uid.rsplit_once('/').map_or("", |(parent, _)| parent);
+    note(&format!("its images are {}/{parent}/{}\n", session.registry(), made.name));
     shown(&made, command.output)
 }
 
@@ -204,7 +220,10 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
     let api = session.api().await?;
     repo.uid = targets::repo(&session, &api, &command.repo).await?;
     if let Some(content) = readme {
-        write_readme(&api, &repo.uid, content).await?;
+        write_readme(&api, &repo.uid, content, command.dry_run).await?;
+    }
+    if paths.is_empty() && command.dry_run.is_on() {
+        return Ok(());
     }
     if paths.is_empty() {
         let uid = repo.uid;
@@ -212,21 +231,28 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
     }
     let update_mask = Some(FieldMask { paths: paths.into_iter().map(String::from).collect() });
     let request = v2::UpdateRepoRequest { repo: Some(repo), update_mask };
-    shown(&api.call::<methods::UpdateRepo>(&request).await?, command.output)
+    match command.dry_run.call::<methods::UpdateRepo>(&api, &request, command.output.form()).await? {
+        Some(repo) => shown(&repo, command.output),
+        None => Ok(()),
+    }
 }
 
 async fn delete(command: DeleteCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let uid = targets::repo(&session, &api, &command.repo).await?;
-    confirm(&format!("Delete the repository {} with {}", command.repo, contents(&api, &uid).await?))?;
-    api.call::<methods::DeleteRepo>(&v2::DeleteRepoRequest { uid: uid.clone() }).await?;
+    let dry_run = command.dry_run;
+    dry_run.confirm(&format!("Delete the repository {} with {}", command.repo, contents(&api, &uid).await?))?;
+    let request = v2::DeleteRepoRequest { uid: uid.clone() };
+    if dry_run.call::<methods::DeleteRepo>(&api, &request, &Form::Table).await?.is_none() {
+        return Ok(());
+    }
     note(&format!("the repository {} ({uid}) is deleted\n", command.repo));
     Ok(())
 }
 
 /// How many tags go along with a repository.
-async fn contents(api: &bowline_client::Api, uid: &str) -> Result<String, ClientError> {
+async fn contents(api: &Api, uid: &str) -> Result<String, ClientError> {
     let filter = UidpFilter { children_of: uid.into(), ..UidpFilter::default() };
     let request = v2::ListTagsRequest { uidp: Some(filter), page_size: 1, ..v2::ListTagsRequest::default() };
     // A caller that may delete a repository need not be able to list its tags.
@@ -260,10 +286,10 @@ fn unfit(content: &str) -> Option<String> {
     violations.list.into_iter().next().map(|violation| violation.description)
 }
 
-async fn write_readme(api: &bowline_client::Api, uid: &str, content: String) -> Result<(), ClientError> {
+async fn write_readme(api: &Api, uid: &str, content: String, dry_run: DryRun) -> Result<(), CliError> {
     let readme = v2::RepoReadme { uid: uid.into(), content };
     let request = v2::UpdateRepoReadmeRequest { repo_readme: Some(readme), update_mask: None };
-    api.call::<methods::UpdateRepoReadme>(&request).await.map(|_| ())
+    dry_run.call::<methods::UpdateRepoReadme>(api, &request, &Form::Table).await.map(|_| ())
 }
 
 impl RepoArgs {

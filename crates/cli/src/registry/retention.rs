@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use crate::error::CliError;
 use crate::print;
 use crate::registry::targets::{self, RepoOrGroup};
+use crate::resources::{self, DryRun, Generated, Retention};
 use crate::session::Access;
 
 /// `bowline registry retention`.
@@ -16,13 +17,15 @@ pub enum RetentionCommand {
     /// Replace the retention rules; an image stays if any rule keeps it
     Set(SetCommand),
     /// Delete the retention rules
-    Clear(GetCommand),
+    Clear(ClearCommand),
     /// List the images that the rules, or other rules, remove from a repository
     #[command(after_help = "Example:\n  bowline registry retention preview acme/nginx --keep-last 10")]
     Preview(PreviewCommand),
     /// Apply the retention rules now instead of within the hour
     #[command(after_help = "Example:\n  bowline registry retention apply acme/nginx --yes")]
     Apply(ApplyCommand),
+    #[command(flatten)]
+    Generated(Generated<Retention>),
 }
 
 #[derive(Args)]
@@ -70,6 +73,14 @@ pub struct GetCommand {
 }
 
 #[derive(Args)]
+pub struct ClearCommand {
+    #[command(flatten)]
+    rules: GetCommand,
+    #[command(flatten)]
+    dry_run: DryRun,
+}
+
+#[derive(Args)]
 pub struct SetCommand {
     #[command(flatten)]
     access: Access,
@@ -77,6 +88,8 @@ pub struct SetCommand {
     place: RepoOrGroup,
     #[command(flatten)]
     rules: Rules,
+    #[command(flatten)]
+    dry_run: DryRun,
     #[command(flatten)]
     output: Output,
 }
@@ -98,18 +111,22 @@ struct Rules {
 const FIELD: &str = "retention";
 
 pub(crate) async fn run(command: RetentionCommand) -> Result<(), CliError> {
-    let (access, place, output, rules) = match command {
+    let (command, dry_run, rules) = match command {
         RetentionCommand::Get(command) => {
             let session = command.access.session()?;
             let policy = command.place.policy(&session, &session.api().await?).await?;
             return shown(&policy, command.output);
         }
-        RetentionCommand::Set(command) => (command.access, command.place, command.output, Some(command.rules)),
-        RetentionCommand::Clear(command) => (command.access, command.place, command.output, None),
+        RetentionCommand::Set(command) => {
+            let SetCommand { access, place, rules, dry_run, output } = command;
+            (GetCommand { access, place, output }, dry_run, Some(rules))
+        }
+        RetentionCommand::Clear(command) => (command.rules, command.dry_run, None),
         RetentionCommand::Preview(command) => return preview(command).await,
         RetentionCommand::Apply(command) => return apply(command).await,
+        RetentionCommand::Generated(command) => return resources::run(command).await,
     };
-    let session = access.session()?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     let retention = rules.map(|rules| ours::Retention {
         keep_last: rules.keep_last.unwrap_or_default(),
@@ -117,7 +134,10 @@ pub(crate) async fn run(command: RetentionCommand) -> Result<(), CliError> {
         keep_patterns: rules.keep_tags,
     });
     let policy = ours::RegistryPolicy { retention, ..ours::RegistryPolicy::default() };
-    shown(&place.change(&session, &api, policy, &[FIELD]).await?, output)
+    match command.place.change(&session, &api, policy, &[FIELD], (dry_run, command.output.form())).await? {
+        Some(policy) => shown(&policy, command.output),
+        None => Ok(()),
+    }
 }
 
 async fn preview(command: PreviewCommand) -> Result<(), CliError> {

@@ -2,11 +2,13 @@ use bowline_client::ClientError;
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::tags_service::{CreateTag, DeleteTag, ListTags};
-use bowline_terminal::{Output, Table, confirm, note, time};
+use bowline_terminal::{Output, Table, note, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
+use crate::pages::ListOutput;
 use crate::registry::targets::{self, Image};
+use crate::resources::DryRun;
 use crate::session::Access;
 use crate::{pages, print};
 
@@ -24,7 +26,7 @@ pub enum TagsCommand {
     Create(CreateCommand),
     /// Delete a tag; the manifest stays as long as retention keeps it
     #[command(after_help = "Example:\n  bowline registry tags delete acme/nginx:stable --yes")]
-    Delete(ImageCommand),
+    Delete(DeleteCommand),
 }
 
 #[derive(Args)]
@@ -41,7 +43,7 @@ pub struct ListCommand {
     #[arg(long)]
     referrers: bool,
     #[command(flatten)]
-    output: Output,
+    output: ListOutput,
 }
 
 #[derive(Args)]
@@ -62,6 +64,16 @@ pub struct CreateCommand {
     /// Digest of the manifest
     #[arg(long)]
     digest: String,
+    #[command(flatten)]
+    dry_run: DryRun,
+}
+
+#[derive(Args)]
+pub struct DeleteCommand {
+    #[command(flatten)]
+    tag: ImageCommand,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 pub(crate) async fn run(command: TagsCommand) -> Result<(), CliError> {
@@ -123,20 +135,30 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let api = session.api().await?;
     let parent = targets::repo(&session, &api, repo).await?;
     let tag = v2::Tag { name: name.into(), digest: command.digest, ..v2::Tag::default() };
-    let tag = api.call::<CreateTag>(&v2::CreateTagRequest { parent, tag: Some(tag) }).await?;
+    let request = v2::CreateTagRequest { parent, tag: Some(tag) };
+    let Some(tag) = command.dry_run.call::<CreateTag>(&api, &request, command.tag.output.form()).await? else {
+        return Ok(());
+    };
     let mut table = Table::without_head();
     table.push([tag.uid.clone()]);
     print(&command.tag.output.message(&table, &tag)?)
 }
 
-async fn delete(command: ImageCommand) -> Result<(), CliError> {
+async fn delete(command: DeleteCommand) -> Result<(), CliError> {
+    let DeleteCommand { tag: command, dry_run } = command;
     let (repo, name) = named(&command.image)?;
     let session = command.access.session()?;
     let api = session.api().await?;
     let repo = targets::repo(&session, &api, repo).await?;
     let tag = targets::tag(&api, &repo, name).await?;
-    confirm(&format!("Delete the tag {}, which names {}", command.image, tag.digest))?;
-    api.call::<DeleteTag>(&v2::DeleteTagRequest { uid: tag.uid }).await?;
-    note(&format!("the tag {} is deleted\n", command.image));
+    dry_run.confirm(&format!("Delete the tag {}, which names {}", command.image, tag.digest))?;
+    let request = v2::DeleteTagRequest { uid: tag.uid.clone() };
+    if dry_run.call::<DeleteTag>(&api, &request, command.output.form()).await?.is_none() {
+        return Ok(());
+    }
+    note(&format!(
+        "the tag {0} is deleted; to undo it: bowline registry tags create {0} --digest {1}\n",
+        command.image, tag.digest
+    ));
     Ok(())
 }

@@ -8,9 +8,12 @@ use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service::ListRepos;
 use bowline_contract::v2::registry::rpc::tags_service::ListTags;
 use bowline_core::Uidp;
+use bowline_terminal::Form;
 use clap::Args;
 
+use crate::error::CliError;
 use crate::resolve::{self, only};
+use crate::resources::DryRun;
 use crate::session::Session;
 
 /// A repository, or a group of them.
@@ -34,26 +37,27 @@ impl RepoOrGroup {
         }
     }
 
-    /// Changes the named fields of that policy.
+    /// Changes the named fields of that policy; absent in a dry run.
     pub(crate) async fn change(
         &self,
         session: &Session,
         api: &Api,
         mut policy: ours::RegistryPolicy,
         fields: &[&str],
-    ) -> Result<ours::RegistryPolicy, ClientError> {
+        (dry_run, form): (DryRun, &Form),
+    ) -> Result<Option<ours::RegistryPolicy>, CliError> {
         let paths = fields.iter().map(ToString::to_string).collect();
         let update_mask = Some(prost_types::FieldMask { paths });
         match self.uid(session, api).await? {
             Resolved::Repo(uid) => {
                 policy.uid = uid;
                 let request = ours::UpdateRepoPolicyRequest { policy: Some(policy), update_mask };
-                api.call::<policies::UpdateRepoPolicy>(&request).await
+                dry_run.call::<policies::UpdateRepoPolicy>(api, &request, form).await
             }
             Resolved::Group(uid) => {
                 policy.uid = uid;
                 let request = ours::UpdateGroupPolicyRequest { policy: Some(policy), update_mask };
-                api.call::<policies::UpdateGroupPolicy>(&request).await
+                dry_run.call::<policies::UpdateGroupPolicy>(api, &request, form).await
             }
         }
     }

@@ -1,10 +1,10 @@
 use bowline_contract::{Contract, MethodInfo};
-use bowline_terminal::Output;
+use bowline_terminal::{Output, with_short_examples};
 use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
 
 use super::presets::PresetCommand;
 use super::table::{Does, Kind, Resource, Verb};
-use super::{Family, field_args, names};
+use super::{Family, field_args, names, preview};
 use crate::complete::{self, Subject};
 use crate::session::Access;
 
@@ -49,14 +49,18 @@ fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
     }
     let command = command.args_conflicts_with_subcommands(true).subcommand_precedence_over_arg(true);
     // They have a description in common, which would take the command's place.
-    PresetCommand::augment_subcommands(command).subcommand_required(false).about(verb.about)
+    let command = PresetCommand::augment_subcommands(command).subcommand_required(false).about(verb.about);
+    command.mut_subcommands(|preset| {
+        let example = preset.get_after_help().map(ToString::to_string).unwrap_or_default();
+        preset.after_help(with_short_examples(&example))
+    })
 }
 
 fn with_arguments(mut command: Command, resource: &Resource, verb: &'static Verb) -> Command {
-    command = command.after_help(format!("Example:\n  bowline {}", verb.example));
+    command = command.after_help(with_short_examples(&format!("Example:\n  bowline {}", verb.example)));
     let contract = Contract::of(verb.method);
     let Some(method) = contract.by_full_name(verb.method) else { return command.about(verb.about) };
-    if let Some(argument) = positional(verb) {
+    if let Some(argument) = positional(resource, verb) {
         command = command.arg(match subject(resource, verb) {
             Some(subject) => argument.add(complete::completer(subject)),
             None => argument,
@@ -67,42 +71,61 @@ fn with_arguments(mut command: Command, resource: &Resource, verb: &'static Verb
         command = command.arg(field.argument());
     }
     // Some methods have a limit of their own.
-    if matches!(verb.does, Does::List) && method.input.get_field_by_name("limit").is_none() {
+    if verb.is_list() && method.input.get_field_by_name("limit").is_none() {
         let help = "Most elements to list [default: all]";
         let limit = Arg::new(LIMIT).long("limit").value_name("N").value_parser(clap::value_parser!(u64).range(1..));
         command = command.arg(limit.help(help));
+    }
+    if method.previewable {
+        command = command.arg(preview::argument());
     }
     // Groups of arguments have a description of their own, which would take the command's place.
     Output::augment_args(Access::augment_args(command)).about(verb.about)
 }
 
-fn positional(verb: &Verb) -> Option<Arg> {
+/// What the first argument names; absent if it is a number, an id or a text.
+pub(super) fn positional_kind(resource: &Resource, verb: &Verb) -> Option<Kind> {
+    match verb.positional {
+        "sequence" | "id" | "name" | "query" => None,
+        "organization" | "parent" => Some(Kind::Group),
+        "scope" => Some(Kind::Scope),
+        "resource" => Some(Kind::Resource),
+        "provider" => Some(Kind::IdentityProvider),
+        "repo_uid" | "repo_id" => Some(Kind::Repo),
+        "identity" => Some(Kind::Identity),
+        _ => Some(resource.kind),
+    }
+}
+
+fn positional(resource: &Resource, verb: &Verb) -> Option<Arg> {
     if verb.positional.is_empty() {
         return None;
     }
     // Whose own access is meant needs no name.
     let is_required = verb.positional != "identity" || !verb.method.contains("AccessExplainer");
-    let (name, help) = match (verb.does, verb.positional) {
-        (Does::Create(_), _) => ("PATH", "Path of the new one: its group's path and its name, such as acme/name"),
-        (_, "sequence") => ("SEQUENCE", "Number of the entry"),
-        (_, "id") => ("ID", "Id, as the list shows it"),
-        (_, "scope") => ("SCOPE", "Path of a group, such as acme/team, or UIDP of any resource"),
-        (_, "repo_uid" | "repo_id") => ("REPO", "Repository: organization/name, organization/group/name, or UIDP"),
-        (_, "identity") if is_required => ("NAME", "Path of names, such as acme/name, or UIDP"),
-        (_, "identity") => ("NAME", "Path of names, such as acme/name, or UIDP [default: you]"),
-        _ => ("NAME", "Path of names, such as acme/name, or UIDP"),
+    let (name, help) = match (verb.does, verb.positional, positional_kind(resource, verb)) {
+        (Does::Create(_), ..) => ("PATH", "Path of the new one: its group's path and its name, such as acme/name"),
+        (_, "sequence", _) => ("SEQUENCE", "Number of the entry"),
+        (_, "id", _) => ("ID", "Id, as the list shows it"),
+        (.., None) => ("NAME", "Name, as the list shows it"),
+        (.., Some(Kind::Resource)) => ("RESOURCE", "Path of a resource with a name, such as acme/team, or UIDP of any"),
+        (.., Some(Kind::Scope)) => {
+            ("SCOPE", "Path of a group or repository, such as acme/team, or UIDP of any resource")
+        }
+        (.., Some(Kind::Repo)) => ("REPO", "Repository: organization/name, organization/group/name, or UIDP"),
+        (.., Some(Kind::Unnamed(_))) => ("UIDP", "UIDP, as the list shows it"),
+        _ if is_required => ("NAME", "Path of names, such as acme/name, or UIDP"),
+        _ => ("NAME", "Path of names, such as acme/name, or UIDP [default: you]"),
     };
     Some(Arg::new(POSITIONAL).value_name(name).help(help).required(is_required))
 }
 
 /// What completes the first argument: a group of a new resource, or what the resource's list has.
 fn subject(resource: &Resource, verb: &Verb) -> Option<Subject> {
-    let listed = || resource.verbs.iter().find(|verb| matches!(verb.does, Does::List)).map(|verb| verb.method);
-    match (verb.does, verb.positional) {
-        (Does::Create(_), _) | (_, "scope" | "organization" | "resource") => Some(Subject::Group),
-        (_, "sequence" | "id") => None,
-        (_, "provider") => names::subject(Kind::IdentityProvider),
-        _ => names::subject(resource.kind).or_else(|| listed().map(Subject::Unnamed)),
+    let listed = || resource.verbs.iter().find(|verb| verb.is_list()).map(|verb| verb.method);
+    match (verb.does, positional_kind(resource, verb)?) {
+        (Does::Create(_), _) | (_, Kind::Scope | Kind::Resource) => Some(Subject::Group),
+        (_, kind) => names::subject(kind).or_else(|| listed().map(Subject::Unnamed)),
     }
 }
 
@@ -112,7 +135,7 @@ fn position(command: Command, verb: &Verb, method: &MethodInfo) -> Command {
     let parent =
         |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help).add(complete::groups());
     match verb.does {
-        Does::List if has("uidp") => {
+        Does::List | Does::ListOf(_) if has("uidp") => {
             let direct = Arg::new(DIRECT).long("direct").action(ArgAction::SetTrue).requires(PARENT);
             command
                 .arg(parent("Only below this organization or group, by path or UIDP [default: all that you may see]"))

@@ -1,22 +1,22 @@
 //! A decision about access for people.
 
+use bowline_contract::{BuiltInRole, Contract};
 use bowline_terminal::Table;
 use serde_json::Value;
 
 use super::list::text;
+use super::uidp_names::UidpNames;
 
 /// The decision, the bindings that were looked at, and who can grant what is missing: a line each.
-pub(super) fn table(explanation: &Value) -> Table {
+pub(super) fn table(contract: &Contract, explanation: &Value, names: &UidpNames) -> Table {
     let mut table = Table::new(&["field", "value"]);
-    for (head, path) in [
-        ("allowed", "allowed"),
-        ("why", "summary"),
-        ("needed", "capabilities"),
-        ("missing", "missing"),
-        ("identity", "identity"),
-        ("scope", "scope"),
-    ] {
+    for (head, path) in [("allowed", "allowed"), ("why", "summary"), ("needed", "capabilities"), ("missing", "missing")]
+    {
         push(&mut table, head, text(explanation, path));
+    }
+    push(&mut table, "in roles", roles_with(contract, explanation));
+    for member in ["identity", "scope"] {
+        push(&mut table, member, names.path(&text(explanation, member)));
     }
     for step in elements(explanation, "steps") {
         push(&mut table, &word(step, "outcome", "ACCESS_OUTCOME_"), binding(step));
@@ -25,9 +25,29 @@ pub(super) fn table(explanation: &Value) -> Table {
         push(&mut table, "more", "there are more bindings than these".into());
     }
     for grantor in elements(explanation, "grantors") {
-        push(&mut table, "can grant", holder(grantor));
+        push(&mut table, "can grant", holder(grantor, names));
     }
     table
+}
+
+/// The UIDPs that the table shows by name.
+pub(super) fn uidps(explanation: &Value) -> Vec<String> {
+    let groups = elements(explanation, "grantors").map(|grantor| text(grantor, "group"));
+    ["identity", "scope"].into_iter().map(|member| text(explanation, member)).chain(groups).collect()
+}
+
+/// The built-in roles that have all missing capabilities.
+fn roles_with(contract: &Contract, explanation: &Value) -> String {
+    let missing: Vec<&str> = elements(explanation, "missing").filter_map(Value::as_str).collect();
+    if missing.is_empty() {
+        return String::new();
+    }
+    let has_all = |role: &&BuiltInRole| {
+        let names = contract.capabilities().names(&role.capabilities);
+        missing.iter().all(|name| names.contains(name))
+    };
+    let roles = contract.built_in_roles().iter().filter(has_all).map(|role| role.name.as_str());
+    roles.collect::<Vec<_>>().join(",")
 }
 
 /// Adds a line, unless it says nothing.
@@ -62,10 +82,10 @@ fn binding(step: &Value) -> String {
 }
 
 /// An identity that can grant, and by which role.
-fn holder(grantor: &Value) -> String {
+fn holder(grantor: &Value, names: &UidpNames) -> String {
     let (who, email) = (named(grantor, "name", "identity"), text(grantor, "email"));
     let email = if email.is_empty() { email } else { format!(" <{email}>") };
-    format!("{who}{email}, role {} at {}", named(grantor, "roleName", "role"), text(grantor, "group"))
+    format!("{who}{email}, role {} at {}", named(grantor, "roleName", "role"), names.path(&text(grantor, "group")))
 }
 
 /// A name, or the UIDP where the reader sees no name.
@@ -92,10 +112,11 @@ mod tests {
             "moreSteps": true,
             "grantors": [{"name": "Ada", "email": "ada@example.com", "group": "ab", "roleName": "owner"}],
         });
-        let expected = "FIELD\tVALUE\nallowed\tfalse\nwhy\tNo binding gives it.\nmissing\tgroups.create\nscope\tab\n\
+        let expected = "FIELD\tVALUE\nallowed\tfalse\nwhy\tNo binding gives it.\nmissing\tgroups.create\nin roles\towner,registry.push\nscope\tab\n\
             role lacks\trole viewer at ab\ngives\trole bindings that you may not list (groups.list)\n\
             gives\trole r of the session\nmore\tthere are more bindings than these\n\
             can grant\tAda <ada@example.com>, role owner at ab\n";
-        assert_eq!(table(&explanation).text(), expected);
+        let table = table(&Contract::load(), &explanation, &UidpNames::default());
+        assert_eq!(table.text(), expected);
     }
 }

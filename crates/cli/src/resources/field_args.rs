@@ -24,6 +24,9 @@ const OF_FILES: [&str; 3] = ["client_secret", "issuer_keys", "token"];
 /// Largest such file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
+/// `--issuer` is the server's own.
+const ISSUER: &str = "issuer-url";
+
 /// Longest time from now, in seconds: ten years.
 const LONGEST: i64 = 3650 * 86400;
 
@@ -31,6 +34,8 @@ const LONGEST: i64 = 3650 * 86400;
 pub(super) struct FieldArg {
     /// Path of the field in the request.
     pub(super) path: String,
+    /// Whether the value is the content of a file.
+    is_of_file: bool,
     field: FieldDescriptor,
     flag: String,
     help: String,
@@ -87,11 +92,12 @@ impl Collector<'_> {
                     let flag = format!("{flag}{}-", name.replace('_', "-"));
                     self.collect(&inner, &format!("{full}."), &flag, None, out);
                 }
-                // A list of messages, or a map of them, is for `bowline api --input`.
-                Type::Message(inner) if !is_text(&inner) && !is_text_map(&field, &inner) => {}
+                // A map of messages, or a document without a form, is for `bowline api --input`.
+                Type::Message(inner) if !is_text(&inner) && !is_text_map(&field, &inner) && !is_messages(&field) => {}
                 _ => out.push(FieldArg {
-                    flag: format!("{flag}{}", flag_name(name)),
+                    flag: if full == "issuer" { ISSUER.into() } else { format!("{flag}{}", flag_name(&field)) },
                     help: help(&field),
+                    is_of_file: OF_FILES.contains(&name) || is_messages(&field),
                     // What has a default is not required; a part of an optional message neither.
                     is_required: facts.required && !self.is_update && flag.is_empty() && !field.is_list(),
                     path: full,
@@ -105,7 +111,7 @@ impl Collector<'_> {
 impl FieldArg {
     /// The argument that clap parses.
     pub(super) fn argument(&self) -> Arg {
-        let argument = Arg::new(self.path.clone()).long(self.flag.clone()).help(self.help.clone());
+        let argument = Arg::new(self.id()).long(self.flag.clone()).help(self.help.clone());
         let argument = argument.required(self.is_required);
         let argument = match self.kind().and_then(names::subject) {
             Some(subject) => argument.add(complete::completer(subject)),
@@ -115,21 +121,20 @@ impl FieldArg {
             Type::Bool if !self.field.is_list() => {
                 argument.value_name("true|false").num_args(0..=1).require_equals(true).default_missing_value("true")
             }
+            _ if self.is_of_file => argument.value_name("FILE"),
             _ if self.field.is_map() => argument.value_name("KEY=VALUE").action(ArgAction::Append),
             _ if self.field.is_list() => {
                 argument.value_name("VALUE,...").action(ArgAction::Append).value_delimiter(',')
             }
-            _ if self.is_of_file() => argument.value_name("FILE"),
             _ => argument.value_name(if self.kind().is_some() { "NAME" } else { "VALUE" }),
         }
     }
 
-    fn is_of_file(&self) -> bool {
-        OF_FILES.contains(&self.field.name())
-    }
-
     /// What the field's UIDPs name, if it has such.
     pub(super) fn kind(&self) -> Option<Kind> {
+        if self.field.kind() != Type::String {
+            return None;
+        }
         match self.field.name() {
             "role_uid" | "role" | "default_role" => Some(Kind::Role),
             "identity_uid" | "identity" | "actor" => Some(Kind::Identity),
@@ -138,6 +143,11 @@ impl FieldArg {
             "identity_provider_uid" => Some(Kind::IdentityProvider),
             _ => None,
         }
+    }
+
+    /// Id of the argument: no other argument's begins so.
+    fn id(&self) -> String {
+        format!("request.{}", self.path)
     }
 
     /// Whether the field holds the name of a method.
@@ -150,13 +160,13 @@ impl FieldArg {
     /// # Errors
     /// An invalid time, or a file that cannot be read.
     pub(super) fn given(&self, matches: &ArgMatches) -> Result<Option<Vec<String>>, ClientError> {
-        let Some(values) = matches.get_many::<String>(&self.path) else { return Ok(None) };
+        let Some(values) = matches.get_many::<String>(&self.id()) else { return Ok(None) };
         values.map(|text| self.value(text)).collect::<Result<_, _>>().map(Some)
     }
 
     fn value(&self, text: &str) -> Result<String, ClientError> {
         let refused = |error: bowline_terminal::TerminalError| ClientError::Usage(error.to_string());
-        if self.is_of_file() {
+        if self.is_of_file {
             let not_text = |_| ClientError::Usage(format!("--{} {text}: must be UTF-8", self.flag));
             let content = String::from_utf8(input::read(Path::new(text), FILE_BYTES)?).map_err(not_text)?;
             return Ok(content.trim_end_matches('\n').to_owned());
@@ -202,17 +212,24 @@ fn is_text(message: &MessageDescriptor) -> bool {
     ["google.protobuf.Timestamp", "google.protobuf.Duration"].contains(&message.full_name())
 }
 
+/// A list of messages: a JSON array in a file.
+fn is_messages(field: &FieldDescriptor) -> bool {
+    field.is_list() && field.kind().as_message().is_some_and(|message| !is_text(message))
+}
+
 fn is_text_map(field: &FieldDescriptor, entry: &MessageDescriptor) -> bool {
     field.is_map() && !matches!(entry.map_entry_value_field().kind(), Type::Message(_))
 }
 
 /// `role_uid` is `--role`, since names are taken too.
-fn flag_name(name: &str) -> String {
+fn flag_name(field: &FieldDescriptor) -> String {
+    let name = field.name();
     let name = name.strip_suffix("_uid").unwrap_or(name).replace('_', "-");
     match name.as_str() {
         "client-secret" | "issuer-keys" => format!("{name}-file"),
         // --token-file is that of the caller.
         "token" => "identity-token-file".into(),
+        _ if is_messages(field) => format!("{name}-file"),
         _ => name,
     }
 }
@@ -223,6 +240,9 @@ fn help(field: &FieldDescriptor) -> String {
     }
     let text = DOCS.with(|docs| docs.of(field.full_name())).replace(['`'], "");
     let text = text.trim_end_matches('.').to_owned();
+    if is_messages(field) {
+        return format!("{text}; a JSON array");
+    }
     let Type::Enum(values) = field.kind() else { return text };
     if values.full_name() == "chainguard.capabilities.Capability" {
         return format!("{text}, such as groups.list");

@@ -2,10 +2,10 @@
 
 use bowline_client::Api;
 use bowline_contract::MethodInfo;
-use bowline_terminal::{Form, Listing};
+use bowline_terminal::{Form, Listing, Table};
 use serde_json::{Map, Value};
 
-use super::table::{Cell, Column, Resource};
+use super::table::{Cell, Column, Does, Resource, Verb};
 use super::uidp_names::UidpNames;
 use crate::dynamic;
 use crate::error::CliError;
@@ -13,23 +13,36 @@ use crate::error::CliError;
 /// Elements of a page.
 const PAGE_SIZE: u64 = 200;
 
-/// The elements of a page: its one list of objects.
-pub(crate) fn elements(page: &Value) -> &[Value] {
-    let lists = page.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array);
-    lists.max_by_key(|list| list.len()).map(Vec::as_slice).unwrap_or_default()
+/// The columns of a verb's list in a form.
+pub(super) fn columns(resource: &Resource, verb: &Verb, form: &Form) -> Vec<&'static Column> {
+    if let Does::ListOf(columns) | Does::Rows(columns) = verb.does {
+        return columns.iter().collect();
+    }
+    let wide: &'static [Column] = if matches!(form, Form::Wide | Form::Csv) { resource.wide } else { &[] };
+    resource.columns.iter().chain(wide).collect()
+}
+
+/// The list in a response as a table.
+pub(super) async fn table(api: &Api, columns: &[&'static Column], elements: &[Value]) -> Table {
+    let head: Vec<&'static str> = columns.iter().map(|column| column.head).collect();
+    let mut names = UidpNames::default();
+    names.read(api, uidps(columns, elements)).await;
+    let mut table = Table::new(&head);
+    for element in elements {
+        table.push(columns.iter().map(|column| cell(column, element, &names)));
+    }
+    table
 }
 
 /// Prints all pages of a list, or as many elements as are wanted.
 pub(super) async fn print(
     api: &Api,
-    resource: &Resource,
+    columns: &[&'static Column],
     method: &MethodInfo,
     mut request: Map<String, Value>,
     limit: Option<u64>,
     form: &Form,
 ) -> Result<(), CliError> {
-    let wide: &[Column] = if matches!(form, Form::Wide | Form::Csv) { resource.wide } else { &[] };
-    let columns: Vec<&Column> = resource.columns.iter().chain(wide).collect();
     let head: Vec<&'static str> = columns.iter().map(|column| column.head).collect();
     let mut names = UidpNames::default();
     let mut listing = Listing::new(form, &head);
@@ -40,11 +53,11 @@ pub(super) async fn print(
             request.insert("page_size".into(), left.min(PAGE_SIZE).into());
         }
         let page = dynamic::call(api, method, &request).await?;
-        let mut elements = elements(&page).to_vec();
+        let mut elements = dynamic::elements(method, &page).to_vec();
         elements.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         left -= elements.len() as u64;
         if matches!(form, Form::Table | Form::Wide | Form::Csv) {
-            names.read(api, uidps(&columns, &elements)).await;
+            names.read(api, uidps(columns, &elements)).await;
         }
         listing.page(elements, |element| columns.iter().map(|column| cell(column, element, &names)).collect())?;
         let next = page.get("nextPageToken").and_then(Value::as_str).unwrap_or_default();
@@ -78,9 +91,11 @@ pub(super) fn cell(column: &Column, element: &Value, names: &UidpNames) -> Strin
     }
 }
 
-/// The member at a dotted path of JSON names, for people; empty where there is none.
+/// The member at a dotted path of JSON names, or at the first of several paths between bars that has one, for people;
+/// empty where there is none.
 pub(super) fn text(element: &Value, path: &str) -> String {
-    path.split('.').try_fold(element, |value, name| value.get(name)).map(scalar).unwrap_or_default()
+    let at = |path: &str| path.split('.').try_fold(element, |value, name| value.get(name)).map(scalar);
+    path.split('|').filter_map(at).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 /// Counts by name, such as `group=2,role=1`.
@@ -94,7 +109,7 @@ fn counts(element: &Value, path: &str, name: &str, count: &str) -> String {
 pub(super) fn scalar(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => dynamic::capability_name(text).unwrap_or_else(|| text.clone()),
         Value::Array(items) => items.iter().map(scalar).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }

@@ -12,13 +12,19 @@ mod kubernetes;
 mod list;
 mod names;
 mod presets;
+mod preview;
 mod run;
 mod table;
 mod table_access;
 mod table_audit;
 mod table_iam;
 mod table_iam_people;
+mod table_libraries;
 mod table_registry;
+mod table_server;
+mod table_vulnerabilities;
+#[cfg(test)]
+mod tests;
 mod uidp_names;
 
 use std::marker::PhantomData;
@@ -28,7 +34,8 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 
 use crate::error::CliError;
 use crate::schema::Shape;
-pub(crate) use list::elements;
+pub(crate) use preview::DryRun;
+pub use preview::{AccessCommand, run as run_access};
 use table::Resource;
 
 /// Resources whose commands stand together, such as those of `bowline iam`.
@@ -73,6 +80,20 @@ families! {
     Audit => [table_audit::AUDIT];
     /// Commands of `bowline registry` that are made from the contract.
     Registry => [table_registry::REGISTRY];
+    /// Commands of `bowline registry repos` that are made from the contract.
+    Repos => [table_registry::REPOS];
+    /// Commands of `bowline registry retention` that are made from the contract.
+    Retention => [table_registry::RETENTION];
+    /// Commands of `bowline registry policy` that are made from the contract.
+    Policy => [table_registry::POLICY];
+    /// Commands of `bowline libraries` that are made from the contract.
+    Libraries => [table_libraries::RESOURCES];
+    /// Commands of `bowline vulns` that are made from the contract.
+    Vulns => [table_vulnerabilities::VULNS];
+    /// Commands of `bowline advisories` that are made from the contract.
+    Advisories => [table_vulnerabilities::ADVISORIES];
+    /// Commands of `bowline server`.
+    Server => [table_server::RESOURCES];
 }
 
 /// A command of a family, as it was parsed.
@@ -109,16 +130,27 @@ impl<F: Family> Subcommand for Generated<F> {
     }
 }
 
-/// What the commands of all families print as JSON, by their names without `bowline`.
-pub(crate) fn shapes() -> impl Iterator<Item = (String, Shape)> {
-    let families = [
+/// The tables of all families, by the command that they are below.
+fn families() -> [(&'static str, &'static [&'static [Resource]]); 12] {
+    [
         ("iam", Iam::tables()),
         ("access", Access::tables()),
         ("events", Events::tables()),
         ("audit", Audit::tables()),
         ("registry", Registry::tables()),
-    ];
-    families.into_iter().flat_map(|(family, tables)| {
+        ("registry repos", Repos::tables()),
+        ("registry retention", Retention::tables()),
+        ("registry policy", Policy::tables()),
+        ("libraries", Libraries::tables()),
+        ("vulns", Vulns::tables()),
+        ("advisories", Advisories::tables()),
+        ("server", Server::tables()),
+    ]
+}
+
+/// What the commands of all families print as JSON, by their names without `bowline`.
+pub(crate) fn shapes() -> impl Iterator<Item = (String, Shape)> {
+    families().into_iter().flat_map(|(family, tables)| {
         let resources = tables.iter().copied().flatten();
         resources.flat_map(move |resource| {
             resource.verbs.iter().filter_map(move |verb| {
@@ -136,91 +168,4 @@ pub fn run<F: Family>(command: Generated<F>) -> Work<CliError> {
         let unknown = || CliError::Defect(format!("the command {} has no line in its table", command.name));
         run::run(resource.ok_or_else(unknown)?, &command.matches).await
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use bowline_contract::Contract;
-
-    use super::*;
-
-    /// Methods without a command of their own, and why.
-    const OTHERS: &[(&str, &str)] = &[
-        ("GroupsService.LookupGroup", "for a vendor's console"),
-        ("GroupsService.RequestGroupAccess", "for a vendor's console"),
-        ("GroupsService.CheckEligibility", "for a vendor's console"),
-        ("IdentitiesService.LookupIdentity", "list by name instead"),
-        ("IdentitiesService.UpdateIdentityMetadata", "a person's own, in the console"),
-        ("IdentityProvidersService.RegenerateScimToken", "needs the etag of a response before"),
-        ("IdentityProvidersService.SetScimEnabled", "needs the etag of a response before"),
-        ("RoleBindingsService.BatchCreateRoleBindings", "create, as often as needed"),
-        ("ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings", "delete, as often as needed"),
-        ("Names.ResolveNames", "tables show names"),
-        ("Matchers.TestIssuer", "by `bowline api`"),
-    ];
-
-    /// Packages whose methods have generated commands.
-    const PACKAGES: [&str; 6] = [
-        "chainguard.platform.iam.v2.",
-        "chainguard.platform.events.v2.",
-        "bowline.events.v1.",
-        "bowline.audit.v1.",
-        "bowline.iam.v1.",
-        "bowline.people.v1.",
-    ];
-
-    fn families() -> impl Iterator<Item = &'static Resource> {
-        let tables = [Iam::tables(), Access::tables(), Events::tables(), Audit::tables(), Registry::tables()];
-        tables.into_iter().flatten().copied().flatten()
-    }
-
-    #[test]
-    fn every_method_has_its_command_or_a_reason() {
-        let contract = Contract::load();
-        let called: BTreeSet<&str> = families().flat_map(|resource| resource.verbs).map(|verb| verb.method).collect();
-        for name in &called {
-            assert!(contract.by_full_name(name).is_some(), "{name} is in a table and not in the contract");
-        }
-        let missing = contract.methods().iter().filter(|method| {
-            PACKAGES.iter().any(|package| method.full_name.starts_with(package))
-                && !called.contains(method.full_name.as_str())
-                && !OTHERS.iter().any(|(name, _)| *name == method.short_name())
-        });
-        let missing: Vec<&str> = missing.map(|method| method.full_name.as_str()).collect();
-        assert!(missing.is_empty(), "no command and no reason: {missing:?}");
-        for (name, why) in OTHERS {
-            let is_method = contract.methods().iter().any(|method| method.short_name() == *name);
-            assert!(is_method && !why.is_empty(), "{name} is no method");
-        }
-    }
-
-    #[test]
-    fn commands_are_well_formed_and_have_an_example() {
-        for (name, add) in [
-            ("iam", Iam::add as fn(Command) -> Command),
-            ("access", Access::add),
-            ("events", Events::add),
-            ("audit", Audit::add),
-            ("registry", Registry::add),
-        ] {
-            // Doubled flags and the like panic here.
-            let mut family = add(Command::new(name));
-            family.clone().debug_assert();
-            family.build();
-            let about = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
-            let leaves = family.get_subcommands().flat_map(|group| group.get_subcommands().chain([group]));
-            for command in leaves {
-                assert!(
-                    !about(command).is_empty() && !about(command).starts_with('`'),
-                    "{name} {}",
-                    command.get_name()
-                );
-            }
-        }
-        for verb in families().flat_map(|resource| resource.verbs) {
-            assert!(verb.example.contains(verb.name), "{}: {}", verb.method, verb.example);
-        }
-    }
 }

@@ -18,7 +18,7 @@ fn list_method(kind: Kind) -> Option<&'static str> {
         Kind::Identity => Some("chainguard.platform.iam.v2.IdentitiesService.ListIdentities"),
         Kind::IdentityProvider => Some("chainguard.platform.iam.v2.IdentityProvidersService.ListIdentityProviders"),
         Kind::Repo => Some("chainguard.platform.registry.v2.ReposService.ListRepos"),
-        Kind::Group | Kind::Scope | Kind::Unnamed(_) => None,
+        Kind::Group | Kind::Scope | Kind::Resource | Kind::Unnamed(_) => None,
     }
 }
 
@@ -42,14 +42,42 @@ pub(super) async fn uidp(api: &Api, kind: Kind, text: &str) -> Result<String, Cl
     match kind {
         Kind::Group => return resolve::group(api, text).await,
         Kind::Repo => return targets::repo_at(api, text).await,
-        Kind::Scope => {
-            return match resolve::group(api, text).await {
-                Err(error) if error.is_absent() && text.contains('/') => targets::repo_at(api, text).await,
-                resolved => resolved,
-            };
-        }
+        Kind::Scope => return scope(api, text).await,
+        Kind::Resource => return any(api, text).await,
         _ => {}
     }
+    listed(api, kind, text).await
+}
+
+/// UIDP of a group, else of a repository.
+async fn scope(api: &Api, text: &str) -> Result<String, ClientError> {
+    match resolve::group(api, text).await {
+        Err(error) if error.is_absent() && text.contains('/') => targets::repo_at(api, text).await,
+        resolved => resolved,
+    }
+}
+
+/// UIDP of the first that has the name: a group, a repository, an identity, a role or an identity provider.
+async fn any(api: &Api, text: &str) -> Result<String, ClientError> {
+    let mut resolved = scope(api, text).await;
+    for kind in [Kind::Identity, Kind::Role, Kind::IdentityProvider] {
+        match resolved {
+            Err(error) if error.is_absent() => resolved = listed(api, kind, text).await,
+            resolved => return resolved,
+        }
+    }
+    resolved.map_err(|error| match error {
+        error if error.is_absent() => {
+            let message =
+                format!("there is no group, repository, identity, role or provider {text:?} that you may see");
+            ClientError::not_found(resolve::lookup_kind(Kind::Resource.noun()), message)
+        }
+        other => other,
+    })
+}
+
+/// UIDP of a resource by the list of its kind.
+async fn listed(api: &Api, kind: Kind, text: &str) -> Result<String, ClientError> {
     let Some(method) = list_method(kind) else {
         let noun = kind.noun();
         return Err(ClientError::Usage(format!(
@@ -62,8 +90,9 @@ pub(super) async fn uidp(api: &Api, kind: Kind, text: &str) -> Result<String, Cl
         request.insert("uidp".into(), json!({ "children_of": resolve::group(api, parent).await? }));
     }
     let contract = Contract::of(method);
-    let response = dynamic::call(api, dynamic::method(&contract, method)?, &request).await?;
-    let uids = super::list::elements(&response).iter().filter_map(|element| element.get("uid")?.as_str());
+    let list = dynamic::method(&contract, method)?;
+    let response = dynamic::call(api, list, &request).await?;
+    let uids = dynamic::elements(list, &response).iter().filter_map(|element| element.get("uid")?.as_str());
     let uids: Vec<String> = uids.map(String::from).collect();
     let built_in = uids.iter().find(|uid| kind == Kind::Role && parent.is_none() && !uid.contains('/'));
     match built_in {
@@ -85,8 +114,9 @@ async fn unknown(
     text: &str,
 ) -> Result<ClientError, ClientError> {
     let request = Map::from_iter([("page_size".to_owned(), COMPARED.into())]);
-    let response = dynamic::call(api, dynamic::method(contract, method)?, &request).await?;
-    let names = super::list::elements(&response).iter().filter_map(|element| element.get("name")?.as_str());
+    let list = dynamic::method(contract, method)?;
+    let response = dynamic::call(api, list, &request).await?;
+    let names = dynamic::elements(list, &response).iter().filter_map(|element| element.get("name")?.as_str());
     let name = text.rsplit('/').next().unwrap_or(text);
     let suggestion = suggestion(name, names.collect::<Vec<_>>());
     let noun = kind.noun();

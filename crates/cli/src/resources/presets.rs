@@ -5,13 +5,15 @@ use bowline_contract::Contract;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteIdentity};
 use bowline_contract::v2::iam::rpc::role_bindings_service::BatchCreateRoleBindings;
-use bowline_terminal::{Output, Table, say};
+use bowline_terminal::{Output, Table, note, say};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::kubernetes::Kubernetes;
 use super::names;
+use super::preview::{self, DryRun};
 use super::table::Kind;
+
 use crate::error::CliError;
 use crate::session::{Access, Session};
 use crate::{dynamic, print, resolve};
@@ -63,6 +65,8 @@ pub(super) struct Preset<C: Args> {
     roles: Vec<String>,
     #[command(flatten)]
     claims: C,
+    #[command(flatten)]
+    dry_run: DryRun,
     #[command(flatten)]
     output: Output,
 }
@@ -286,11 +290,16 @@ async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
     for role in preset.roles.iter().map(String::as_str).chain(defaults) {
         roles.push(names::uidp(&api, Kind::Role, role).await?);
     }
-    preset.claims.prepare()?;
     let request = json!({ "parent": parent, "identity": identity });
     let Value::Object(request) = request else { return Ok(()) };
     let contract = Contract::load();
     let method = dynamic::method(&contract, <CreateIdentity as bowline_contract::Method>::FULL_NAME)?;
+    if preset.dry_run.is_on() {
+        // Nothing can be bound to an identity that is not there.
+        note(&format!("roles that it would get: {}\n", roles.len()));
+        return preview::show(&api, method, &request, preset.output.form()).await;
+    }
+    preset.claims.prepare()?;
     let made = dynamic::call(&api, method, &request).await?;
     let uid = made.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Err(error) = bind(&api, &parent, &uid, roles).await {

@@ -7,11 +7,11 @@ use clap::{ArgMatches, FromArgMatches as _};
 use prost_reflect::Kind as Type;
 use serde_json::{Map, Value};
 
-use super::command::{DIRECT, LIMIT, PARENT, POSITIONAL};
+use super::command::{self, DIRECT, LIMIT, PARENT, POSITIONAL};
 use super::presets::PresetCommand;
 use super::table::{Column, Does, Kind, Resource, Verb};
 use super::uidp_names::UidpNames;
-use super::{audit_export, explanation, field_args, list, names, presets};
+use super::{audit_export, explanation, field_args, list, names, presets, preview};
 use crate::error::CliError;
 use crate::session::Access;
 use crate::{dynamic, print, resolve};
@@ -50,10 +50,19 @@ struct Generated<'c> {
 impl Generated<'_> {
     async fn run(&self, form: &Form) -> Result<(), CliError> {
         let request = self.request().await?;
+        if preview::is_requested(self.matches) {
+            return preview::show(self.api, self.method, &request, form).await;
+        }
+        let columns = list::columns(self.resource, self.verb, form);
         match self.verb.does {
-            Does::List => {
+            Does::List | Does::ListOf(_) => {
                 let limit = self.matches.try_get_one::<u64>(LIMIT).ok().flatten().copied();
-                list::print(self.api, self.resource, self.method, request, limit, form).await
+                list::print(self.api, &columns, self.method, request, limit, form).await
+            }
+            Does::Rows(_) => {
+                let response = self.call(&request).await?;
+                let table = list::table(self.api, &columns, dynamic::elements(self.method, &response)).await;
+                print(&form.render(&table, || Ok(response))?)
             }
             Does::Get | Does::Call => show_fields(self.call(&request).await?, form),
             Does::Text(path) => {
@@ -89,7 +98,12 @@ impl Generated<'_> {
             Does::Verify => require_verified(self.watch(&request, form).await?.as_ref()),
             Does::Explain => {
                 let response = self.call(&request).await?;
-                print(&form.render(&explanation::table(&response), || Ok(response))?)
+                let mut names = UidpNames::default();
+                if matches!(form, Form::Table | Form::Wide | Form::Csv) {
+                    names.read(self.api, explanation::uidps(&response)).await;
+                }
+                let table = explanation::table(self.contract, &response, &names);
+                print(&form.render(&table, || Ok(response))?)
             }
         }
     }
@@ -128,6 +142,7 @@ impl Generated<'_> {
                 dynamic::set(&mut request, &self.method.input, &path, &text)?;
             }
         }
+        dynamic::require_known(&self.method.input, &Value::Object(request.clone()))?;
         if matches!(self.verb.does, Does::Update) {
             self.mask(&mut request, &changed)?;
         }
@@ -162,13 +177,14 @@ impl Generated<'_> {
             dynamic::set(request, input, filter, &resolve::group(self.api, &parent).await?)?;
         }
         if !text.is_empty() {
-            let uidp = match self.positional_kind() {
+            let uidp = match command::positional_kind(self.resource, self.verb) {
                 Some(kind) => names::uidp(self.api, kind, text).await?,
                 None => text.to_owned(),
             };
             dynamic::set(request, input, self.verb.positional, &uidp)?;
             // What is tested is authorized where it is.
             if matches!(self.verb.does, Does::Call)
+                && self.verb.positional != "parent"
                 && input.get_field_by_name("parent").is_some()
                 && let Some((group, _)) = uidp.rsplit_once('/')
             {
@@ -180,21 +196,12 @@ impl Generated<'_> {
 
     /// Full name of a method, which may be given by its end. The audit log names commands as well.
     fn method_name(&self, text: String) -> Result<String, ClientError> {
-        match dynamic::method(&Contract::load(), &text) {
+        let contract = Contract::load();
+        match dynamic::method(&contract, &text) {
             Ok(method) => Ok(method.full_name.clone()),
+            Err(_) if let Some(operation) = dynamic::operation(&contract, &text) => Ok(operation.full_name.clone()),
             Err(_) if !matches!(self.verb.does, Does::Explain) => Ok(text),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Resource named by the first argument; absent if it is a number.
-    fn positional_kind(&self) -> Option<Kind> {
-        match self.verb.positional {
-            "sequence" | "id" => None,
-            "resource" | "organization" | "parent" => Some(Kind::Group),
-            "scope" => Some(Kind::Scope),
-            "provider" => Some(Kind::IdentityProvider),
-            _ => Some(self.resource.kind),
         }
     }
 

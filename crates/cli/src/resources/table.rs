@@ -26,6 +26,8 @@ pub(super) enum Kind {
     Repo,
     /// A group or a repository.
     Scope,
+    /// Anything with a name.
+    Resource,
     /// Only UIDPs name these.
     Unnamed(&'static str),
 }
@@ -40,6 +42,7 @@ impl Kind {
             Kind::IdentityProvider => "identity provider",
             Kind::Repo => "repository",
             Kind::Scope => "group or repository",
+            Kind::Resource => "resource",
             Kind::Unnamed(noun) => noun,
         }
     }
@@ -97,6 +100,10 @@ pub(super) struct Verb {
 pub(super) enum Does {
     /// All pages of a list.
     List,
+    /// The same, with columns of its own.
+    ListOf(&'static [Column]),
+    /// The list in a response with these columns; other forms than tables have the whole response.
+    Rows(&'static [Column]),
     /// One resource, field by field.
     Get,
     /// A new resource, named by a path; shows the values at these paths of JSON names.
@@ -122,13 +129,23 @@ pub(super) enum Does {
 }
 
 impl Verb {
+    /// Whether the command prints all pages of a list.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.does, Does::List | Does::ListOf(_))
+    }
+
     /// What the command prints as JSON, unless it prints nothing or documents of another form.
     pub(super) fn shape(&self) -> Option<Shape> {
         match self.does {
-            Does::List => Some(Shape::List(self.method)),
-            Does::Get | Does::Call | Does::Text(_) | Does::Ask(_) | Does::Create(_) | Does::Update | Does::Explain => {
-                Some(Shape::Response(self.method))
-            }
+            Does::List | Does::ListOf(_) => Some(Shape::List(self.method)),
+            Does::Rows(_)
+            | Does::Get
+            | Does::Call
+            | Does::Text(_)
+            | Does::Ask(_)
+            | Does::Create(_)
+            | Does::Update
+            | Does::Explain => Some(Shape::Response(self.method)),
             Does::Watch | Does::Export | Does::Verify => Some(Shape::Lines(self.method)),
             Does::Delete(_) => None,
         }

@@ -1,6 +1,6 @@
 //! The commands of `bowline registry` that are made from the contract.
 
-use super::table::{Column, Does, Kind, Resource, Verb, column};
+use super::table::{Cell, Column, Does, Kind, Resource, Verb, column};
 
 const IMAGE_COLUMNS: &[Column] = &[
     column("digest", "digest"),
@@ -26,6 +26,84 @@ const fn shown(name: &'static str, about: &'static str, verbs: &'static [Verb]) 
 const fn alone(name: &'static str, kind: Kind, columns: &'static [Column], verbs: &'static [Verb]) -> Resource {
     Resource { name, about: verbs[0].about, kind, columns, wide: &[], verbs }
 }
+
+const PACKAGES: &[Column] = &[
+    column("name", "name"),
+    column("version", "version"),
+    column("license", "license"),
+    column("origin", "origin"),
+    column("purl", "purl"),
+];
+const SUMMARIES: &[Column] = &[
+    column("uidp", "uid"),
+    column("name", "name"),
+    column("bytes", "size"),
+    column("tags", "tags"),
+    column("pushed", "pushTime"),
+    column("pulled", "pullTime"),
+];
+const RETENTION_SUMS: &[Column] = &[
+    column("uidp", "repoUid"),
+    column("name", "repoName"),
+    column("removed", "removed"),
+    column("tags", "removedTags"),
+    column("bytes", "removedBytes"),
+    column("kept", "kept"),
+    column("too large", "tooLarge"),
+];
+const POLICIES: &[Column] = &[
+    column("uidp", "uid"),
+    Column { head: "path", cell: Cell::NamesAt("uid") },
+    column("public", "public"),
+    column("immutable tags", "immutableTagPatterns"),
+    column("quota", "byteQuota"),
+    column("upstream", "upstream.url"),
+];
+
+/// Commands of `bowline registry repos` beside the handwritten ones.
+pub(super) const REPOS: &[Resource] = &[alone(
+    "search",
+    Kind::Repo,
+    SUMMARIES,
+    &[Verb {
+        name: "search",
+        method: "bowline.registry.v1.Images.SearchRepos",
+        about: "List repositories with their size, tags and last push and pull",
+        does: Does::List,
+        positional: "",
+        example: "registry repos search --scope acme --query ng --order-by 'size desc'",
+    }],
+)];
+
+/// Commands of `bowline registry retention` beside the handwritten ones.
+pub(super) const RETENTION: &[Resource] = &[alone(
+    "preview-group",
+    Kind::Group,
+    RETENTION_SUMS,
+    &[Verb {
+        name: "preview-group",
+        method: "bowline.registry.v1.RegistryPolicies.PreviewGroupRetention",
+        about: "Show how much the rules, or other rules, remove from each repository of a group",
+        does: Does::List,
+        positional: "parent",
+        example: "registry retention preview-group acme --retention-keep-last 10",
+    }],
+)];
+
+/// Commands of `bowline registry policy` beside the handwritten ones.
+pub(super) const POLICY: &[Resource] = &[alone(
+    "list",
+    Kind::Group,
+    POLICIES,
+    &[Verb {
+        name: "list",
+        method: "bowline.registry.v1.RegistryPolicies.ListPolicies",
+        about: "List the policies of a group and of everything below it",
+        does: Does::List,
+        positional: "uid",
+        example: "registry policy list acme",
+    }],
+)];
 
 pub(super) const REGISTRY: &[Resource] = &[
     Resource {
@@ -75,6 +153,14 @@ pub(super) const REGISTRY: &[Resource] = &[
                 does: Does::Get,
                 positional: "repo_uid",
                 example: "registry images get acme/nginx --digest $DIGEST",
+            },
+            Verb {
+                name: "packages",
+                method: "bowline.registry.v1.Images.ListPackages",
+                about: "List the packages of an image, by its SBOM",
+                does: Does::ListOf(PACKAGES),
+                positional: "repo_uid",
+                example: "registry images packages acme/nginx --digest $DIGEST",
             },
             Verb {
                 name: "diff",
@@ -196,6 +282,14 @@ pub(super) const REGISTRY: &[Resource] = &[
                 does: Does::List,
                 positional: "parent",
                 example: "registry upstreams list acme",
+            },
+            Verb {
+                name: "check",
+                method: "bowline.registry.v1.Replication.CheckUpstream",
+                about: "Request a tag from the upstream of a repository, as a pull would",
+                does: Does::Call,
+                positional: "repo_uid",
+                example: "registry upstreams check acme/app",
             },
             Verb {
                 name: "fetch",

@@ -6,6 +6,8 @@ use bowline_client::Api;
 use bowline_contract::bowline::iam::v1 as ours;
 use bowline_contract::bowline::iam::v1::rpc::names::ResolveNames;
 
+use crate::session::OPERATOR;
+
 /// Most UIDPs of one request.
 const BATCH: usize = 200;
 
@@ -38,6 +40,9 @@ impl UidpNames {
 
     /// The path of names, with UIDPs where there is no name.
     pub(super) fn path(&self, uidp: &str) -> String {
+        if uidp == OPERATOR {
+            return "operator".into();
+        }
         let names = prefixes(uidp).map(|prefix| match self.names.get(prefix) {
             Some(name) => name.as_str(),
             None => prefix.rsplit('/').next().unwrap_or(prefix),

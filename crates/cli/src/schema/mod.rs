@@ -8,11 +8,11 @@ use bowline_client::ClientError;
 use bowline_contract::{Contract, Docs, MethodInfo};
 use bowline_terminal::{Table, suggestion};
 use clap::Args;
-use prost_reflect::{Kind, MessageDescriptor};
+use prost_reflect::MessageDescriptor;
 use serde_json::{Map, Value, json};
 
 use crate::error::CliError;
-use crate::{dynamic, print, resources};
+use crate::{dynamic, organization, print, resources};
 
 const EXAMPLE: &str = "Example:\n  bowline schema registry repos get";
 
@@ -41,6 +41,8 @@ pub(crate) enum Shape {
     Rows(&'static [&'static str]),
     /// One object with these members.
     Object(&'static [&'static str]),
+    /// The plan of files: what differs from the server.
+    Plan,
 }
 
 /// Runs `bowline schema`.
@@ -94,6 +96,7 @@ fn document(contract: &Contract, docs: &Docs, command: &str, shape: Shape) -> Re
         Shape::List(name) => array(response(&element(dynamic::method(contract, name)?)?)),
         Shape::Rows(heads) => array(object(heads, &json!({ "type": "string" }))),
         Shape::Object(members) => object(members, &json!({})),
+        Shape::Plan => organization::plan_schema(),
     };
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = format!("bowline {command} -o json").into();
@@ -120,11 +123,7 @@ fn object(members: &[&str], value: &Value) -> Value {
 
 /// The message of a list's elements.
 fn element(method: &MethodInfo) -> Result<MessageDescriptor, ClientError> {
-    let mut lists = method.output.fields().filter(prost_reflect::FieldDescriptor::is_list);
-    let message = lists.find_map(|field| match field.kind() {
-        Kind::Message(message) => Some(message),
-        _ => None,
-    });
+    let message = dynamic::list_field(method).and_then(|field| field.kind().as_message().cloned());
     message.ok_or_else(|| ClientError::Usage(format!("{} lists no messages", method.full_name)))
 }
 

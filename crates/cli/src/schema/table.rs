@@ -12,12 +12,16 @@ const ENTITLEMENTS: Shape = List("libraries.Entitlements.List");
 const WATERMARKS: Shape = List("ResolutionCache.Status");
 
 pub(super) const SHAPES: &[(&str, Shape)] = &[
+    ("access preview", Response("Previews.Preview")),
     ("advisories list", List("AdvisoriesService.ListAdvisories")),
     ("advisories get", Response("AdvisoriesService.GetAdvisory")),
     ("advisories create", Response("vulnerabilities.v1.Advisories.Create")),
     ("advisories event", Response("Advisories.CreateAdvisoryEvent")),
     ("advisories review", Response("Advisories.UpdateAdvisoryEvent")),
     ("advisories settings", Response("AdvisorySettingsService.GetAdvisorySettings")),
+    ("apply", Shape::Plan),
+    ("diff", Shape::Plan),
+    ("auth pull-token create", Object(&["identity_id", "token"])),
     ("auth status", Object(&["api", "issuer", "identity", "email", "audience", "expires_in", "capabilities"])),
     ("auth pull-token list", Rows(&["uidp", "name", "expires", "description", "expire_time"])),
     ("context list", Rows(&["current", "name", "api", "issuer", "identity", "registry"])),

@@ -18,6 +18,8 @@ pub enum ContractCommand {
     },
     /// List all methods, implemented or not, and count them
     Status,
+    /// List all capabilities
+    Capabilities,
 }
 
 /// Runs `bowline contract`.
@@ -25,6 +27,7 @@ pub fn run(command: ContractCommand) -> Result<(), StartError> {
     match command {
         ContractCommand::Print { out } => write(&out),
         ContractCommand::Status => print(&status()),
+        ContractCommand::Capabilities => print(&print_capabilities(&Contract::load())),
     }
 }
 

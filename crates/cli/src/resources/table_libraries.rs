@@ -1,0 +1,98 @@
+//! The commands of `bowline libraries` that are made from the contract: what policies decide, and their tests.
+
+use super::table::{Column, Does, Kind, Resource, Verb, column};
+
+/// A resource whose one verb is the command itself.
+const fn alone(name: &'static str, verbs: &'static [Verb]) -> Resource {
+    Resource { name, about: verbs[0].about, kind: Kind::Group, columns: &[], wide: &[], verbs }
+}
+
+const DECISIONS: &[Column] = &[
+    column("purl", "purl"),
+    column("allowed", "allowed"),
+    column("reason", "reason"),
+    column("by", "matched"),
+    column("allowed from", "allowedTime"),
+    column("license", "license"),
+];
+const DAYS: &[Column] = &[column("day", "day"), column("refused", "attempts")];
+const TESTS: &[Column] = &[
+    column("purl", "test.purl"),
+    column("expected", "test.expected"),
+    column("passed", "passed"),
+    column("allowed", "allowed"),
+    column("reason", "reason"),
+    column("note", "test.note"),
+];
+
+pub(super) const RESOURCES: &[Resource] = &[
+    alone(
+        "explain",
+        &[Verb {
+            name: "explain",
+            method: "bowline.libraries.v1.Decisions.ExplainPackage",
+            about: "Show what the policies in force decide about a version of a package, and why",
+            does: Does::Get,
+            positional: "parent",
+            example: "libraries explain acme --purl pkg:npm/left-pad@1.3.0",
+        }],
+    ),
+    alone(
+        "evaluate",
+        &[Verb {
+            name: "evaluate",
+            method: "bowline.libraries.v1.Decisions.EvaluatePolicy",
+            about: "Show what a draft of a policy decides about versions of packages",
+            does: Does::Rows(DECISIONS),
+            positional: "parent",
+            example: "libraries evaluate acme --purls pkg:npm/left-pad@1.3.0 --policy-name draft --policy-cooldown-days 14",
+        }],
+    ),
+    alone(
+        "preview",
+        &[Verb {
+            name: "preview",
+            method: "bowline.libraries.v1.Decisions.PreviewPolicy",
+            about: "Compare a draft of a policy with the one in force, over what was served lately",
+            does: Does::Get,
+            positional: "parent",
+            example: "libraries preview acme --ecosystem java --policy-name draft --policy-cooldown-days 14",
+        }],
+    ),
+    alone(
+        "block-statistics",
+        &[Verb {
+            name: "block-statistics",
+            method: "bowline.libraries.v1.Decisions.GetBlockStatistics",
+            about: "Count refused downloads by day; -o json counts by policy, package, reason and ecosystem too",
+            does: Does::Rows(DAYS),
+            positional: "parent",
+            example: "libraries block-statistics acme",
+        }],
+    ),
+    Resource {
+        name: "policy-tests",
+        about: "Tests of a policy: what it must decide about versions of packages",
+        kind: Kind::Unnamed("policy"),
+        columns: TESTS,
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.libraries.v1.PolicyTests.ListPolicyTests",
+                about: "List the tests of a policy, with what it decides now",
+                does: Does::List,
+                positional: "policy",
+                example: "libraries policy-tests list $POLICY",
+            },
+            Verb {
+                name: "set",
+                method: "bowline.libraries.v1.PolicyTests.SetPolicyTests",
+                about: "Replace the tests of a policy",
+                does: Does::Rows(TESTS),
+                positional: "policy",
+                example: "libraries policy-tests set $POLICY --tests-file tests.json",
+            },
+        ],
+    },
+];
