@@ -51,6 +51,8 @@ pub(crate) enum Judged {
     Operator,
     /// By the caller, who must be what the request is about; the table's requests are about someone else.
     Themselves,
+    /// By whether a person calls, with a token that nothing limits.
+    Person,
     /// A list: by what is seen at a place or below it; v1 never refuses.
     List { refuses: bool },
 }
@@ -106,6 +108,8 @@ pub(crate) struct Row {
     pub(crate) validated: Judged,
     /// The built-in role whose capabilities the caller must hold as well: no one grants what they lack.
     pub(crate) grants: Option<&'static str>,
+    /// Whether a binding must give the caller that role: nothing else lasts.
+    pub(crate) needs_binding: bool,
     /// Whether the role is given at the organization, wherever below it the request goes.
     pub(crate) grants_at_root: bool,
     /// Methods whose capabilities the caller must hold there as well, because of what this request asks for.
@@ -143,6 +147,7 @@ pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::R
         full_name: M::FULL_NAME,
         validated,
         grants: None,
+        needs_binding: false,
         grants_at_root: false,
         also: &[],
         decided_by: None,
