@@ -32,6 +32,8 @@ mod malformed;
 mod oci;
 #[path = "matrix/oracle.rs"]
 mod oracle;
+#[path = "matrix/previewed.rs"]
+mod previewed;
 #[path = "matrix/sample.rs"]
 mod sample;
 #[path = "matrix/standing.rs"]

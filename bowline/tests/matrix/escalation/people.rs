@@ -72,7 +72,7 @@ fn account(provider: &Provider, subject: &str) -> SignIn {
 }
 
 /// Notes that an identity asked to be let into a group.
-pub(super) async fn request_access(server: &TestServer, identity: &str, group: &str) {
+pub(crate) async fn request_access(server: &TestServer, identity: &str, group: &str) {
     let request = [identity, group].map(String::from);
     let written = server.server().parts().storage.db.write(move |tx| {
         let request = request.clone();

@@ -270,7 +270,7 @@ mod tests {
 
     fn statement(artifact: &str, component: &str, parent: &str) -> Statement {
         Statement {
-            uid: format!("{parent}/{artifact}{component}"),
+            uid: format!("{parent}/{artifact}:{component}"),
             parent: parent.into(),
             advisory_id: String::new(),
             artifact_name: artifact.into(),
