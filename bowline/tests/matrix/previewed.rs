@@ -1,6 +1,8 @@
 //! A preview changes no row of any table, and agrees with the call after it: of every method that can be previewed.
 
+#[path = "previewed/cases.rs"]
 mod cases;
+#[path = "previewed/reasons.rs"]
 mod reasons;
 
 use std::collections::BTreeSet;
@@ -28,7 +30,11 @@ async fn every_write_can_be_previewed_or_has_a_reason_not_to() {
     let (mut can, mut cannot) = (BTreeSet::new(), BTreeSet::new());
     for method in pipeline.contract.methods() {
         if pipeline.handlers.writes(method.index) {
-            if method.previewable { can.insert(&*method.full_name) } else { cannot.insert(&*method.full_name) };
+            if method.previewable {
+                can.insert(&*method.full_name)
+            } else {
+                cannot.insert(&*method.full_name)
+            };
         } else {
             assert!(!method.previewable, "{} changes nothing that a preview could show", method.full_name);
         }
@@ -54,7 +60,8 @@ async fn previews_change_no_table_and_agree_with_their_calls(engine: Engine) {
     changes_no_table(&fixture, &cases).await;
     for case in &cases {
         let changes = agrees(&fixture, case).await;
-        let is_shown = changes.is_some_and(|changes| changes > 0 || cases::CHANGE_NOTHING.contains(&case.row.full_name));
+        let is_shown =
+            changes.is_some_and(|changes| changes > 0 || cases::CHANGE_NOTHING.contains(&case.row.full_name));
         if is_shown {
             left.remove(case.row.full_name);
         }
@@ -121,7 +128,11 @@ async fn agrees(fixture: &Fixture<'_>, case: &Case<'_>) -> Option<usize> {
     Some(told.len())
 }
 
-async fn previewed(fixture: &Fixture<'_>, case: &Case<'_>, payload: &[u8]) -> Result<preview::PreviewResponse, GrpcError> {
+async fn previewed(
+    fixture: &Fixture<'_>,
+    case: &Case<'_>,
+    payload: &[u8],
+) -> Result<preview::PreviewResponse, GrpcError> {
     let type_url = format!("type.googleapis.com/{}", method(fixture, case.row.full_name).input.full_name());
     let request = Some(prost_types::Any { type_url, value: payload.to_vec() });
     let request = preview::PreviewRequest { method: case.row.full_name.into(), request };

@@ -29,10 +29,8 @@ use crate::table::{Aim, Judged, Row, at, default, row, table};
 pub(super) const DOCUMENT: &str = "terms-1";
 
 /// Methods that succeed in the fixture without a change: nothing there was resolved or is kept for a time.
-pub(super) const CHANGE_NOTHING: [&str; 2] = [
-    "chainguard.platform.libraries.ResolutionCache.Zap",
-    "bowline.registry.v1.RegistryPolicies.ApplyRetention",
-];
+pub(super) const CHANGE_NOTHING: [&str; 2] =
+    ["chainguard.platform.libraries.ResolutionCache.Zap", "bowline.registry.v1.RegistryPolicies.ApplyRetention"];
 
 /// A call by someone at a place.
 pub(super) struct Case<'f> {

@@ -4,7 +4,8 @@ const SECRET: &str = "its response is a secret, which a preview would have to ma
 const MAIL: &str = "it sends mail";
 const OWN: &str = "it is about the caller's own sessions and preferences, which the caller sees and no one else has";
 const DELIVERY: &str = "what follows is done by the relay, not by the call";
-const BEFORE: &str = "it reads large documents before its transaction; a preview of them would cost as much as the call";
+const BEFORE: &str =
+    "it reads large documents before its transaction; a preview of them would cost as much as the call";
 const OF_OPERATOR: &str = "it is the operator's alone, and changes no resource of an organization";
 
 /// Each with its reason. The contract allows all others.
