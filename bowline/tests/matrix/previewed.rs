@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use bowline_contract::MethodInfo;
 use bowline_contract::bowline::audit::v1 as audit;
-use bowline_contract::bowline::audit::v1::rpc::audit::{GetEntry, ListEntries};
+use bowline_contract::bowline::audit::v1::rpc::audit::GetEntry;
 use bowline_contract::bowline::preview::v1 as preview;
 use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
 use bowline_core::{Error, Uidp};
 use bowline_server::{Options, TermsOption};
 use bowline_store::{Cell, transfer_tables};
-use bowline_testkit::{Actor, Engine, GrpcError, TestServer, by_engine};
+use bowline_testkit::{Engine, GrpcError, TestServer, by_engine};
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
 use self::cases::{Case, cases, whole};

@@ -12,12 +12,12 @@ use bowline_contract::v1::iam::rpc::terms as terms1;
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::CreateBinding;
 use bowline_contract::v1::libraries::rpc::resolution_cache::SetOptOut;
+use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v2::events::DeleteSubscriptionRequest;
 use bowline_contract::v2::events::rpc::subscriptions_service::DeleteSubscription;
 use bowline_contract::v2::iam as i2;
 use bowline_contract::v2::iam::rpc::identities_service::UpdateIdentityMetadata;
 use bowline_contract::v2::iam::rpc::terms_service as terms2;
-use bowline_contract::{Method, v1::vulnerabilities as v1};
 use bowline_testkit::{Actor, TestServer};
 
 use crate::escalation::people;
@@ -95,16 +95,15 @@ pub(super) fn cases<'f>(fixture: &'f Fixture<'_>) -> Vec<Case<'f>> {
     }
     let parent = fixture.place("parent");
     cases.extend(further().into_iter().map(|row| Case { row, actor: &fixture.operator, place: parent }));
-    let row = row::<UpdateMetadata>(Judged::Person, |aim| bowline_contract::v1::events::IdentityMetadata {
-        company: aim.name(),
+    let metadata = row::<UpdateMetadata>(Judged::Person, |_| bowline_contract::v1::events::IdentityMetadata {
+        updates_opt_in: true,
         ..default()
     });
-    cases.push(Case { row, actor: person(fixture), place: parent });
-    let row = row::<UpdateIdentityMetadata>(Judged::Person, |aim| i2::UpdateIdentityMetadataRequest {
+    let metadata2 = row::<UpdateIdentityMetadata>(Judged::Person, |aim| i2::UpdateIdentityMetadataRequest {
         identity_metadata: Some(i2::IdentityMetadata { company: aim.name(), ..default() }),
         ..default()
     });
-    cases.push(Case { row, actor: person(fixture), place: parent });
+    cases.extend([metadata, metadata2].map(|row| Case { row, actor: person(fixture), place: parent }));
     cases
 }
 
