@@ -131,8 +131,11 @@ impl<'s> Fixture<'s> {
         }
         let place = fixture.nowhere("absent organization", fixture.segment(40));
         fixture.places.push(place);
-        fixture.callers = fixture.everybody(&organization, &own, &child, &sibling, &other).await;
+        people::offer(server).await;
+        let expired = fixture.expired(&own).await;
         fixture.operator = server.operator().await;
+        fixture.callers = fixture.everybody(&organization, &own, &child, &sibling, &other).await;
+        fixture.callers.push(expired);
         fixture
     }
 
@@ -283,16 +286,17 @@ impl<'s> Fixture<'s> {
         Caller { actor, standing: Standing::Bound(Vec::new()), only: None, inside: None }
     }
 
+    /// An owner with a token that has ended, as have all others by then.
+    async fn expired(&self, group: &str) -> Caller {
+        let caller = self.caller("expired", "owner", group).await;
+        // Used once while it was good, so that the server may have it in its cache.
+        caller.actor.grpc::<Validate>(()).await.expect("the token is good at first");
+        self.server.clock().advance(Duration::from_secs(3601));
+        Caller { standing: Standing::Nobody, ..caller }
+    }
+
     async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str, other: &str) -> Vec<Caller> {
         let server = self.server;
-        people::offer(server).await;
-        // Used once while it was good, so that the server may have it in its cache.
-        let mut expired = self.caller("expired", "owner", own).await;
-        expired.actor.grpc::<Validate>(()).await.expect("the token is good at first");
-        expired.standing = Standing::Nobody;
-        server.clock().advance(Duration::from_secs(3601));
-        let operator = server.operator().await;
-
         let owner = self.caller("owner", "owner", own).await;
         let elsewhere = server.server().parts().settings.registry_audience.clone();
         let other_audience = self.exchanged(&owner, "other audience", &[("aud", &elsewhere)]).await;
@@ -311,7 +315,6 @@ impl<'s> Fixture<'s> {
         let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;
         vec![
             Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None },
-            expired,
             self.expired_identity(own).await,
             Caller { standing: Standing::Nobody, ..other_audience },
             self.stranger().await,
@@ -326,7 +329,7 @@ impl<'s> Fixture<'s> {
             self.person_of_provider(organization, own).await,
             self.named_operator("operator.viewer").await,
             self.named_operator("operator.admin").await,
-            Caller { actor: operator, standing: Standing::Operator, only: None, inside: None },
+            Caller { actor: self.operator.clone(), standing: Standing::Operator, only: None, inside: None },
             Caller { only: Some(few.map(String::from).into()), ..by_capability },
             Caller { inside: Some(child.into()), ..by_scope },
             owner,
