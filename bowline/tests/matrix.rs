@@ -152,6 +152,11 @@ async fn leak(fixture: &Fixture<'_>, caller: &Caller, row: &Row, pair: [&str; 2]
     if oracle::holds(caller, &oracle::needed(fixture, row.full_name), &there.group) {
         return None;
     }
+    // Who is bound there and not where nothing is lacks less there, which it knows by its own bindings.
+    let mut bound = caller.standing.bindings().iter().map(|(group, _)| group);
+    if bound.any(|group| oracle::within(&there.group, group) && !oracle::within(&absent.group, group)) {
+        return None;
+    }
     let there = over_rest(fixture, &caller.actor, row, there).await;
     let absent = over_rest(fixture, &caller.actor, row, absent).await;
     let same = masked(&there) == masked(&absent) && there.details == absent.details;

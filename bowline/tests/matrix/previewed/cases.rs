@@ -6,18 +6,27 @@ use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::access_requests::AnswerAccessRequest;
 use bowline_contract::bowline::libraries::v1 as ours;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
+use bowline_contract::bowline::vulnerabilities::v1 as reviews;
+use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
 use bowline_contract::v1::events::rpc::identities::UpdateMetadata;
 use bowline_contract::v1::iam as i1;
-use bowline_contract::v1::iam::rpc::terms as terms1;
+use bowline_contract::v1::iam::rpc::{
+    external_group_role_mappings as mappings1, identity_providers as providers1, terms as terms1,
+};
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::CreateBinding;
 use bowline_contract::v1::libraries::rpc::resolution_cache::SetOptOut;
+use bowline_contract::v1::registry as r1;
+use bowline_contract::v1::registry::rpc::registry::UpdateRegistrySettings;
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v2::events::DeleteSubscriptionRequest;
 use bowline_contract::v2::events::rpc::subscriptions_service::DeleteSubscription;
 use bowline_contract::v2::iam as i2;
 use bowline_contract::v2::iam::rpc::identities_service::UpdateIdentityMetadata;
-use bowline_contract::v2::iam::rpc::terms_service as terms2;
+use bowline_contract::v2::iam::rpc::{
+    external_group_role_mappings_service as mappings2, identity_providers_service as providers2,
+    terms_service as terms2,
+};
 use bowline_testkit::{Actor, TestServer};
 
 use crate::escalation::people;
@@ -94,7 +103,8 @@ pub(super) fn cases<'f>(fixture: &'f Fixture<'_>) -> Vec<Case<'f>> {
         }
     }
     let parent = fixture.place("parent");
-    cases.extend(further().into_iter().map(|row| Case { row, actor: &fixture.operator, place: parent }));
+    let rows = further().into_iter().chain(of_providers());
+    cases.extend(rows.map(|row| Case { row, actor: &fixture.operator, place: parent }));
     let metadata = row::<UpdateMetadata>(Judged::Person, |_| bowline_contract::v1::events::IdentityMetadata {
         updates_opt_in: true,
         ..default()
@@ -147,10 +157,62 @@ fn further() -> Vec<Row> {
             }],
             force: true,
         }),
+        at::<UpdateRegistrySettings>(|aim| r1::RegistrySettings {
+            registry_id: aim.group(),
+            unique_tags: true,
+            ..default()
+        }),
+        at::<BatchReviewEvents>(|aim| reviews::BatchReviewEventsRequest {
+            parent: aim.group(),
+            reviews: vec![reviews::EventReview {
+                uid: aim.uid(Kind::AdvisoryEvent),
+                status: v1::ReviewStatus::RequestChanges as i32,
+            }],
+        }),
         at::<ImportAdvisories>(|aim| transfers::ImportAdvisoriesRequest {
             parent: aim.group(),
             advisories: vec![v1::Advisory { aliases: vec!["CVE-2026-1".into()], ..advisory(aim.name()) }],
             ..default()
         }),
+    ]
+}
+
+/// The same for providers: with mappings that are there, and for the provisioning that is off.
+fn of_providers() -> Vec<Row> {
+    let taking = |kind: Kind, row: Row| Row { takes: Some(kind), ..row };
+    let provider = |mapping: &str| mapping.rsplit_once('/').map_or("", |(provider, _)| provider).to_owned();
+    vec![
+        taking(
+            Kind::Mapping,
+            at::<mappings1::BatchDelete>(move |aim| i1::BatchDeleteExternalGroupRoleMappingsRequest {
+                parent_id: provider(&aim.doomed),
+                ids: vec![aim.doomed.clone()],
+            }),
+        ),
+        taking(
+            Kind::Mapping,
+            at::<mappings2::BatchDeleteExternalGroupRoleMappings>(move |aim| {
+                i2::BatchDeleteExternalGroupRoleMappingsRequest {
+                    parent: provider(&aim.doomed),
+                    names: vec![aim.doomed.clone()],
+                }
+            }),
+        ),
+        taking(
+            Kind::Provisioned,
+            at::<providers1::SetScimEnabled>(|aim| i1::SetScimEnabledRequest {
+                identity_provider_id: aim.doomed.clone(),
+                etag: aim.fixture.etag(&aim.doomed),
+                enabled: true,
+            }),
+        ),
+        taking(
+            Kind::Provisioned,
+            at::<providers2::SetScimEnabled>(|aim| i2::SetScimEnabledRequest {
+                identity_provider_uid: aim.doomed.clone(),
+                etag: aim.fixture.etag(&aim.doomed),
+                enabled: true,
+            }),
+        ),
     ]
 }
