@@ -130,13 +130,15 @@ fn of_registry(fixture: &Fixture<'_>, caller: &Caller) -> Caller {
     here
 }
 
+/// How a caller is refused whom the server lets do nothing.
+fn refusal(caller: &Caller) -> u16 {
+    // An ended identity gets no token for the registry, and the API's is for another audience.
+    if caller.actor.name == "expired identity" { 403 } else { 401 }
+}
+
 fn expected(fixture: &Fixture<'_>, caller: &Caller, route: &Route, place: &Place) -> u16 {
-    // It gets no token for the registry, and the API's is for another audience.
-    if caller.actor.name == "expired identity" {
-        return 403;
-    }
     if caller.standing.is_nobody() {
-        return 401;
+        return refusal(caller);
     }
     let needed: BTreeSet<String> = route.needed.iter().flat_map(|method| oracle::needed(fixture, method)).collect();
     let above = place.group.rsplit_once('/').map_or(place.group.as_str(), |(above, _)| above);
@@ -217,7 +219,7 @@ async fn catalog(fixture: &Fixture<'_>, caller: &Caller, actor: &Actor) -> Optio
     let reply = actor.rest_with("GET", "/v2/_catalog?n=1000", HeaderMap::new(), Vec::new()).await;
     let name = &caller.actor.name;
     if caller.standing.is_nobody() {
-        return (reply.status != 401).then(|| format!("the catalog for {name}: {}", reply.text()));
+        return (reply.status != refusal(caller)).then(|| format!("the catalog for {name}: {}", reply.text()));
     }
     let needed = oracle::needed(fixture, ListCatalog::FULL_NAME);
     let shown = reply.text().matches("/oci\"").count();
