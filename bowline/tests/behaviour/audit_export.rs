@@ -146,8 +146,9 @@ async fn a_summary_counts_by_day_and_kind(server: &TestServer) {
     assert_eq!(sum(&auditor).await, (2, 7, 0));
     let narrow = server.actor("owner", &server.group(&org, "team").await).await;
     rejected(&narrow, &path, Value::Null, 403, "PERMISSION_DENIED").await;
-    let long = format!("{path}&start_time=2020-01-01T00:00:00Z");
-    rejected(&owner, &long, Value::Null, 400, "INVALID_ARGUMENT").await;
+    for query in ["start_time=2020-01-01T00:00:00Z", "end_time=1960-01-02T00:00:00Z"] {
+        rejected(&owner, &format!("{path}&{query}"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    }
     assert!(!ok(&operator, "GET /audit/v1/summary", Value::Null).await["days"].as_array().expect("days").is_empty());
 }
 

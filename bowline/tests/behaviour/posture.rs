@@ -180,7 +180,8 @@ async fn an_image_without_a_report_is_unknown_and_fixes_nothing(server: &TestSer
 async fn a_posture_that_cannot_be_shown_is_refused(server: &TestServer) {
     let [org, team, web, _] = filled(server).await;
     let operator = server.operator().await;
-    for query in ["start_time=1971-01-01T00:00:00Z", "start_time=2200-01-01T00:00:00Z"] {
+    let before_1970 = "start_time=1960-01-01T00:00:00Z&end_time=1960-01-02T00:00:00Z";
+    for query in ["start_time=1971-01-01T00:00:00Z", "start_time=2200-01-01T00:00:00Z", before_1970] {
         let what = format!("GET /posture/v1/scopes/{org}?{query}");
         let refusal = rejected(&operator, &what, Value::Null, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), ["startTime"], "{query}");

@@ -53,7 +53,14 @@ async fn activity_is_summed_by_day_at_every_scope(server: &TestServer) {
     let start = rfc3339::text(start, rfc3339::Digits::SixOrNone);
     assert_eq!(amounts(&operator, &web, &format!("start_time={start}")).await, [4, 3]);
     let what = format!("GET /statistics/v1/activity/{web}");
-    rejected(&operator, &format!("{what}?start_time=1971-01-01T00:00:00Z"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    for (query, field) in [
+        ("start_time=1971-01-01T00:00:00Z", "startTime"),
+        ("start_time=2200-01-01T00:00:00Z", "startTime"),
+        ("end_time=1960-01-02T00:00:00Z", "endTime"),
+    ] {
+        let refusal = rejected(&operator, &format!("{what}?{query}"), Value::Null, 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.fields(), [field], "{query}");
+    }
     let nowhere = format!("GET /statistics/v1/activity/{}", absent(&org));
     rejected(&operator, &nowhere, Value::Null, 404, "NOT_FOUND").await;
     let reader = holder(server, &team, "reader", &team, &["CAP_REPO_LIST"]).await.actor;

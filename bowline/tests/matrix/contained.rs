@@ -9,7 +9,7 @@ use bowline_contract::v1::registry as r1;
 use bowline_contract::v1::registry::rpc::registry as methods1;
 use bowline_contract::v1::registry::rpc::{charts, entitlements, policies, vulnerabilities};
 use bowline_contract::v2::registry as r2;
-use bowline_contract::v2::registry::rpc::{images_service as images2, tags_service as tags2};
+use bowline_contract::v2::registry::rpc::{images_service as images2, repos_service as repos2, tags_service as tags2};
 
 use super::{Aim, Judged, Row, anybody, at, default, delete, list, mask, row};
 use crate::contents;
@@ -18,6 +18,35 @@ use crate::oracle::{NOT_FOUND, OK, PRECONDITION};
 
 pub(super) fn everything() -> Vec<Row> {
     [tags(), images(), deployments(), attached(), scans(), policies(), neutral()].into_iter().flatten().collect()
+}
+
+pub(super) fn repositories() -> Vec<Row> {
+    vec![
+        at::<repos2::GetRepo>(|aim| r2::GetRepoRequest { uid: aim.uid(Kind::Repo) }),
+        list::<repos2::ListRepos>(Kind::Repo, true, |uidp| r2::ListReposRequest { uidp, ..default() }),
+        at::<repos2::CreateRepo>(|aim| r2::CreateRepoRequest {
+            parent: aim.group(),
+            repo: Some(r2::Repo { name: aim.name(), ..default() }),
+        }),
+        at::<repos2::UpdateRepo>(|aim| r2::UpdateRepoRequest {
+            repo: Some(r2::Repo { uid: aim.uid(Kind::Repo), description: aim.name(), ..default() }),
+            update_mask: Some(mask("description")),
+        }),
+        delete::<repos2::DeleteRepo>(Kind::Repo, |uid| r2::DeleteRepoRequest { uid }),
+        at::<repos2::GetRepoReadme>(|aim| r2::GetRepoReadmeRequest { uid: aim.uid(Kind::Repo) }),
+        at::<repos2::UpdateRepoReadme>(|aim| r2::UpdateRepoReadmeRequest {
+            repo_readme: Some(r2::RepoReadme { uid: aim.uid(Kind::Repo), content: aim.name() }),
+            update_mask: Some(mask("content")),
+        }),
+        at::<methods1::CreateRepo>(|aim| r1::CreateRepoRequest {
+            parent_id: aim.group(),
+            repo: Some(r1::Repo { name: aim.name(), ..default() }),
+            prevent_existing: true,
+        }),
+        at::<methods1::UpdateRepo>(|aim| r1::Repo { id: aim.uid(Kind::Repo), name: aim.name(), ..default() }),
+        list::<methods1::ListRepos>(Kind::Repo, false, |uidp| r1::RepoFilter { uidp, ..default() }),
+        delete::<methods1::DeleteRepo>(Kind::Repo, |id| r1::DeleteRepoRequest { id }),
+    ]
 }
 
 /// The image that every repository of the fixture has.

@@ -15,7 +15,7 @@ mod chains;
 #[path = "escalation/complete.rs"]
 mod complete;
 #[path = "escalation/people.rs"]
-mod people;
+pub(crate) mod people;
 #[path = "escalation/reach.rs"]
 mod reach;
 #[path = "escalation/table.rs"]

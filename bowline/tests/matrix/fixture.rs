@@ -13,7 +13,9 @@ use bowline_core::CapabilitySet;
 use bowline_testkit::{Actor, TestServer};
 
 use crate::contents;
+use crate::escalation::people;
 use crate::fixture_libraries::is_of_organizations;
+pub(crate) use crate::standing::{Caller, Standing};
 
 /// What lives in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,27 +77,6 @@ pub(crate) struct Place {
     doomed: Mutex<BTreeMap<Kind, String>>,
 }
 
-/// Someone who calls, and what the oracle knows of them.
-pub(crate) struct Caller {
-    pub(crate) actor: Actor,
-    pub(crate) standing: Standing,
-    /// The only capabilities that the token leaves.
-    pub(crate) only: Option<BTreeSet<String>>,
-    /// The only group that the token leaves.
-    pub(crate) inside: Option<String>,
-}
-
-/// What the server must make of a caller.
-#[derive(Clone)]
-pub(crate) enum Standing {
-    /// No good token.
-    Nobody,
-    /// May everything.
-    Operator,
-    /// May what these roles say, at these groups and below.
-    Bound(Vec<(String, BTreeSet<String>)>),
-}
-
 pub(crate) struct Fixture<'s> {
     pub(crate) server: &'s TestServer,
     pub(crate) operator: Actor,
@@ -105,6 +86,8 @@ pub(crate) struct Fixture<'s> {
     pub(crate) all: Mutex<BTreeMap<Kind, BTreeSet<String>>>,
     /// Entity tags that the providers with a token require for a change.
     pub(crate) etags: Mutex<BTreeMap<String, String>>,
+    /// The provider with which the fixture's people sign in who are no operators.
+    pub(crate) provider_of_people: Mutex<String>,
     number: AtomicUsize,
 }
 
@@ -124,22 +107,35 @@ impl<'s> Fixture<'s> {
             callers: Vec::new(),
             all: Mutex::default(),
             etags: Mutex::default(),
+            provider_of_people: Mutex::default(),
             number: AtomicUsize::new(0),
         };
         let organization = fixture.note(Kind::Group, server.organization("matrix").await);
         let own = fixture.note(Kind::Group, server.group(&organization, "own").await);
         let child = fixture.note(Kind::Group, server.group(&own, "child").await);
         let sibling = fixture.note(Kind::Group, server.group(&organization, "sibling").await);
-        for (name, group) in [("parent", &organization), ("own", &own), ("child", &child), ("sibling", &sibling)] {
+        let other = fixture.note(Kind::Group, server.organization("other").await);
+        for (name, group) in [
+            ("parent", &organization),
+            ("own", &own),
+            ("child", &child),
+            ("sibling", &sibling),
+            ("other organization", &other),
+        ] {
             let place = fixture.furnished(name, group).await;
             fixture.places.push(place);
         }
         for (name, above) in [("absent", &own), ("absent sibling", &organization)] {
-            let place = fixture.nowhere(name, above);
+            let place = fixture.nowhere(name, format!("{above}/{}", fixture.segment(16)));
             fixture.places.push(place);
         }
-        fixture.callers = fixture.everybody(&organization, &own, &child, &sibling).await;
+        let place = fixture.nowhere("absent organization", fixture.segment(40));
+        fixture.places.push(place);
+        people::offer(server).await;
+        let expired = fixture.expired(&own).await;
         fixture.operator = server.operator().await;
+        fixture.callers = fixture.everybody(&organization, &own, &child, &sibling, &other).await;
+        fixture.callers.push(expired);
         fixture
     }
 
@@ -147,7 +143,7 @@ impl<'s> Fixture<'s> {
         self.places.iter().find(|place| place.name == name).expect("a place of the fixture")
     }
 
-    fn note(&self, kind: Kind, uid: String) -> String {
+    pub(crate) fn note(&self, kind: Kind, uid: String) -> String {
         self.all.lock().expect(UNSHARED).entry(kind).or_default().insert(uid.clone());
         uid
     }
@@ -175,8 +171,7 @@ impl<'s> Fixture<'s> {
         Place { name, group: group.into(), exists: true, lasting, doomed: Mutex::default() }
     }
 
-    fn nowhere(&self, name: &'static str, above: &str) -> Place {
-        let group = format!("{above}/{}", self.segment(16));
+    fn nowhere(&self, name: &'static str, group: String) -> Place {
         let below = |kind: Kind| match kind {
             Kind::Group | Kind::Association => group.clone(),
             _ => format!("{group}/{}", self.segment(16)),
@@ -291,15 +286,17 @@ impl<'s> Fixture<'s> {
         Caller { actor, standing: Standing::Bound(Vec::new()), only: None, inside: None }
     }
 
-    async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str) -> Vec<Caller> {
-        let server = self.server;
+    /// An owner with a token that has ended, as have all others by then.
+    async fn expired(&self, group: &str) -> Caller {
+        let caller = self.caller("expired", "owner", group).await;
         // Used once while it was good, so that the server may have it in its cache.
-        let mut expired = self.caller("expired", "owner", own).await;
-        expired.actor.grpc::<Validate>(()).await.expect("the token is good at first");
-        expired.standing = Standing::Nobody;
-        server.clock().advance(Duration::from_secs(3601));
-        let operator = server.operator().await;
+        caller.actor.grpc::<Validate>(()).await.expect("the token is good at first");
+        self.server.clock().advance(Duration::from_secs(3601));
+        Caller { standing: Standing::Nobody, ..caller }
+    }
 
+    async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str, other: &str) -> Vec<Caller> {
+        let server = self.server;
         let owner = self.caller("owner", "owner", own).await;
         let elsewhere = server.server().parts().settings.registry_audience.clone();
         let other_audience = self.exchanged(&owner, "other audience", &[("aud", &elsewhere)]).await;
@@ -318,14 +315,21 @@ impl<'s> Fixture<'s> {
         let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;
         vec![
             Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None },
-            expired,
+            self.expired_identity(own).await,
             Caller { standing: Standing::Nobody, ..other_audience },
             self.stranger().await,
             self.caller("viewer", "viewer", own).await,
             self.caller("editor", "editor", own).await,
+            self.caller("puller", "registry.pull", own).await,
+            self.caller("owner of the child", "owner", child).await,
             self.caller("owner of the sibling", "owner", sibling).await,
             self.caller("owner of the parent", "owner", organization).await,
-            Caller { actor: operator, standing: Standing::Operator, only: None, inside: None },
+            self.caller("viewer of the other organization", "viewer", other).await,
+            self.caller("owner of the other organization", "owner", other).await,
+            self.person_of_provider(organization, own).await,
+            self.named_operator("operator.viewer").await,
+            self.named_operator("operator.admin").await,
+            Caller { actor: self.operator.clone(), standing: Standing::Operator, only: None, inside: None },
             Caller { only: Some(few.map(String::from).into()), ..by_capability },
             Caller { inside: Some(child.into()), ..by_scope },
             owner,

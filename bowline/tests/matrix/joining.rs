@@ -20,13 +20,17 @@ pub(super) fn invites() -> Vec<Row> {
             uidp,
             ..default()
         }),
-        grant::<invites2::CreateGroupInvite>(move |aim| i2::CreateGroupInviteRequest {
-            parent: aim.group(),
-            group_invite: Some(i2::GroupInvite { role_uid: aim.viewer(), ttl, ..default() }),
-        }),
-        delete::<invites2::DeleteGroupInvite>(Kind::Invite, |uid| i2::DeleteGroupInviteRequest { uid }),
-        grant::<invites1::Create>(move |aim| invite1(aim, aim.group())),
         Row {
+            needs_binding: true,
+            ..grant::<invites2::CreateGroupInvite>(move |aim| i2::CreateGroupInviteRequest {
+                parent: aim.group(),
+                group_invite: Some(i2::GroupInvite { role_uid: aim.viewer(), ttl, ..default() }),
+            })
+        },
+        delete::<invites2::DeleteGroupInvite>(Kind::Invite, |uid| i2::DeleteGroupInviteRequest { uid }),
+        Row { needs_binding: true, ..grant::<invites1::Create>(move |aim| invite1(aim, aim.group())) },
+        Row {
+            needs_binding: true,
             absent_is_fine: true,
             ..row::<invites1::CreateWithGroup>(Judged::Operator, move |aim| invite1(aim, aim.name()))
         },

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline_contract::{Auth, Contract};
+use bowline_contract::{Auth, Contract, Verb};
 
 use crate::fixture::{Caller, Fixture, Place, Standing};
 use crate::table::{Judged, Row};
@@ -31,8 +31,9 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
     }
     let bound = match &caller.standing {
         Standing::Nobody => return false,
-        Standing::Operator => return true,
-        Standing::Bound(bound) => bound,
+        Standing::Operator | Standing::Admin => return true,
+        Standing::OperatorViewer(everywhere) => return needed.is_subset(everywhere),
+        Standing::Bound(bound) | Standing::OfProvider(bound) => bound,
     };
     let held: BTreeSet<&String> =
         bound.iter().filter(|(group, _)| within(uid, group)).flat_map(|(_, capabilities)| capabilities).collect();
@@ -41,11 +42,8 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
 
 /// Whether the caller holds these at the place or somewhere below it.
 fn holds_around(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
-    let bound = match &caller.standing {
-        Standing::Bound(bound) => bound.iter().map(|(group, _)| group.clone()).collect(),
-        Standing::Nobody | Standing::Operator => Vec::new(),
-    };
-    let below = bound.into_iter().chain(caller.inside.clone()).filter(|group| within(group, uid));
+    let bound = caller.standing.bindings().iter().map(|(group, _)| group.clone());
+    let below = bound.chain(caller.inside.clone()).filter(|group| within(group, uid));
     below.chain([uid.to_owned()]).any(|group| holds(caller, needed, &group))
 }
 
@@ -64,6 +62,13 @@ pub(crate) fn needed_of(contract: &Contract, method: &str) -> BTreeSet<String> {
     }
 }
 
+/// Whether the caller may call a method of operators. Viewers may call what is a GET and sends no event.
+pub(crate) fn operates(fixture: &Fixture<'_>, caller: &Caller, method: &str) -> bool {
+    let info = fixture.server.server().parts().contract.by_full_name(method).expect("a method of the contract");
+    let is_get = info.bindings.first().is_some_and(|binding| binding.verb == Verb::Get);
+    caller.standing.operates(is_get && info.event.is_none())
+}
+
 /// Where the role of the request is given.
 fn granted_at<'p>(row: &Row, place: &'p Place) -> &'p str {
     let organization = place.group.split('/').next().filter(|_| row.grants_at_root);
@@ -77,13 +82,15 @@ fn holds_also(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) 
 
 /// The gRPC code that both transports must answer with.
 pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> i32 {
-    if matches!(caller.standing, Standing::Nobody) {
+    if caller.standing.is_nobody() {
         return UNAUTHENTICATED;
     }
+    // An invitation is good while a binding of its inviter gives the role: what else gives it does not count.
+    let lacks_bindings = row.needs_binding && matches!(caller.standing, Standing::Admin);
     let needed = needed(fixture, row.decided_by.unwrap_or(row.full_name));
     let held = holds(caller, &needed, &place.group);
     match row.validated {
-        Judged::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,
+        Judged::Operator if lacks_bindings || !operates(fixture, caller, row.full_name) => DENIED,
         Judged::Operator => {
             if place.exists || row.absent_is_fine {
                 row.let_through
@@ -94,6 +101,11 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
         Judged::Caller => row.let_through,
         Judged::List { refuses: false } => OK,
         Judged::Themselves => DENIED,
+        Judged::Person => match caller.standing {
+            Standing::Admin | Standing::OperatorViewer(_) => OK,
+            Standing::OfProvider(_) => DENIED,
+            Standing::Nobody | Standing::Operator | Standing::Bound(_) => row.let_through,
+        },
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
         Judged::List { refuses: true } => {
             if held && !place.exists && !row.absent_is_fine {
@@ -112,6 +124,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
                 NOT_FOUND
             }
         }
+        Judged::Place if lacks_bindings => DENIED,
         Judged::Place => match row.grants {
             Some(role) if !holds(caller, &fixture.capabilities(role), granted_at(row, place)) => DENIED,
             _ => OK,

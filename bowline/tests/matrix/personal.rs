@@ -1,5 +1,6 @@
 //! Terms, and what people ask of groups they are not in.
 
+use bowline_contract::Method;
 use bowline_contract::v1::events::rpc::identities as event_identities;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{groups as groups1, terms as terms1};
@@ -8,7 +9,7 @@ use bowline_contract::v2::iam::rpc::{
     groups_service as groups2, identities_service as identities2, terms_service as terms2,
 };
 
-use super::{Row, anybody, at, default};
+use super::{Aim, Judged, Row, anybody, at, default, row};
 use crate::oracle::{INVALID, NOT_FOUND, OK, PRECONDITION};
 
 /// An authorized call gets the error that there is no such document: the server of the matrix has none.
@@ -34,14 +35,19 @@ pub(super) fn terms() -> Vec<Row> {
     ]
 }
 
-/// What only people get something from; everyone who calls here is a machine, or the operator.
+/// What machines and the local operator are refused.
+fn of_person<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+    Row { let_through: PRECONDITION, ..row::<M>(Judged::Person, build) }
+}
+
+/// What only people get something from. No person of the matrix has the address of an organization.
 pub(super) fn of_people() -> Vec<Row> {
     vec![
-        anybody::<identities2::UpdateIdentityMetadata>(PRECONDITION, |_| i2::UpdateIdentityMetadataRequest {
+        of_person::<identities2::UpdateIdentityMetadata>(|_| i2::UpdateIdentityMetadataRequest {
             identity_metadata: Some(i2::IdentityMetadata { company: "acme".into(), ..default() }),
             ..default()
         }),
-        anybody::<event_identities::UpdateMetadata>(PRECONDITION, |_| default()),
+        of_person::<event_identities::UpdateMetadata>(|_| default()),
         anybody::<groups2::LookupGroup>(NOT_FOUND, |_| i2::LookupGroupRequest {}),
         anybody::<groups1::LookupGroup>(NOT_FOUND, |_| i1::LookupGroupRequest {}),
         anybody::<groups2::CheckEligibility>(OK, |_| i2::CheckEligibilityRequest {}),

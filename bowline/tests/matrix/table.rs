@@ -23,8 +23,6 @@ use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
     groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1,
 };
-use bowline_contract::v1::registry as r1;
-use bowline_contract::v1::registry::rpc::registry as repos1;
 use bowline_contract::v1::{common::UidpFilter, iam::identity as identity1};
 use bowline_contract::v2::iam as i2;
 use bowline_contract::v2::iam::identity as identity2;
@@ -32,8 +30,6 @@ use bowline_contract::v2::iam::rpc::{
     groups_service as groups2, identities_service as identities2, role_bindings_service as bindings2,
     roles_service as roles2,
 };
-use bowline_contract::v2::registry as r2;
-use bowline_contract::v2::registry::rpc::repos_service as repos2;
 use prost::Message;
 use prost_types::FieldMask;
 
@@ -51,6 +47,8 @@ pub(crate) enum Judged {
     Operator,
     /// By the caller, who must be what the request is about; the table's requests are about someone else.
     Themselves,
+    /// By whether a person calls, with a token that nothing limits.
+    Person,
     /// A list: by what is seen at a place or below it; v1 never refuses.
     List { refuses: bool },
 }
@@ -106,6 +104,8 @@ pub(crate) struct Row {
     pub(crate) validated: Judged,
     /// The built-in role whose capabilities the caller must hold as well: no one grants what they lack.
     pub(crate) grants: Option<&'static str>,
+    /// Whether a binding must give the caller that role: nothing else lasts.
+    pub(crate) needs_binding: bool,
     /// Whether the role is given at the organization, wherever below it the request goes.
     pub(crate) grants_at_root: bool,
     /// Methods whose capabilities the caller must hold there as well, because of what this request asks for.
@@ -143,6 +143,7 @@ pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::R
         full_name: M::FULL_NAME,
         validated,
         grants: None,
+        needs_binding: false,
         grants_at_root: false,
         also: &[],
         decided_by: None,
@@ -192,7 +193,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(roles());
     rows.extend(joining::invites());
     rows.extend(joining::associations());
-    rows.extend(repositories());
+    rows.extend(contained::repositories());
     rows.extend(contained::everything());
     rows.extend(sources::rows());
     rows.extend(answers::rows());
@@ -366,34 +367,5 @@ fn roles() -> Vec<Row> {
         at::<roles1::Update>(move |aim| i1::Role { id: aim.uid(Kind::Role), ..role1(aim) }),
         list::<roles1::List>(Kind::Role, false, |uidp| i1::RoleFilter { uidp, ..default() }),
         delete::<roles1::Delete>(Kind::Role, |id| i1::DeleteRoleRequest { id }),
-    ]
-}
-
-fn repositories() -> Vec<Row> {
-    vec![
-        at::<repos2::GetRepo>(|aim| r2::GetRepoRequest { uid: aim.uid(Kind::Repo) }),
-        list::<repos2::ListRepos>(Kind::Repo, true, |uidp| r2::ListReposRequest { uidp, ..default() }),
-        at::<repos2::CreateRepo>(|aim| r2::CreateRepoRequest {
-            parent: aim.group(),
-            repo: Some(r2::Repo { name: aim.name(), ..default() }),
-        }),
-        at::<repos2::UpdateRepo>(|aim| r2::UpdateRepoRequest {
-            repo: Some(r2::Repo { uid: aim.uid(Kind::Repo), description: aim.name(), ..default() }),
-            update_mask: Some(mask("description")),
-        }),
-        delete::<repos2::DeleteRepo>(Kind::Repo, |uid| r2::DeleteRepoRequest { uid }),
-        at::<repos2::GetRepoReadme>(|aim| r2::GetRepoReadmeRequest { uid: aim.uid(Kind::Repo) }),
-        at::<repos2::UpdateRepoReadme>(|aim| r2::UpdateRepoReadmeRequest {
-            repo_readme: Some(r2::RepoReadme { uid: aim.uid(Kind::Repo), content: aim.name() }),
-            update_mask: Some(mask("content")),
-        }),
-        at::<repos1::CreateRepo>(|aim| r1::CreateRepoRequest {
-            parent_id: aim.group(),
-            repo: Some(r1::Repo { name: aim.name(), ..default() }),
-            prevent_existing: true,
-        }),
-        at::<repos1::UpdateRepo>(|aim| r1::Repo { id: aim.uid(Kind::Repo), name: aim.name(), ..default() }),
-        list::<repos1::ListRepos>(Kind::Repo, false, |uidp| r1::RepoFilter { uidp, ..default() }),
-        delete::<repos1::DeleteRepo>(Kind::Repo, |id| r1::DeleteRepoRequest { id }),
     ]
 }

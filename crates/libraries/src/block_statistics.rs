@@ -11,7 +11,8 @@ use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::libraries as v1;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Handlers, handler};
-use bowline_resources::list::{micros, timestamp};
+use bowline_resources::days::{DayLimits, day_span};
+use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, activity, placeholders};
 
 use super::block_events::BlockedDownload;
@@ -22,8 +23,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.heavy_read::<GetBlockStatistics>(handler!(statistics))
 }
 
-/// Default number of days.
-const USUAL_DAYS: i64 = 30;
+const DAYS: DayLimits = DayLimits { usual: 30, most: activity::DAYS };
 /// Rows that one call sums, and those of the newest day however many it has.
 const MOST_COUNTS: i64 = 200_000;
 /// Policies and packages of a response.
@@ -70,7 +70,7 @@ async fn statistics(
 ) -> Result<ours::BlockStatistics> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let (first, last) = span(request, call.now())?;
+    let (first, last) = day_span(request.start_time, request.end_time, call.now(), DAYS)?;
     let mode = match request.mode() {
         v1::LibraryPolicyBindingMode::Unspecified => v1::LibraryPolicyBindingMode::Enforced,
         mode => mode,
@@ -87,19 +87,6 @@ async fn statistics(
         name_policies(tx, &mut response.policies).await?;
     }
     Ok(response)
-}
-
-/// The first and the last day.
-fn span(request: &ours::GetBlockStatisticsRequest, now: Micros) -> Result<(i64, i64)> {
-    let last = activity::day_of(request.end_time.map_or(now, micros).min(now));
-    let first = request.start_time.map_or(last - USUAL_DAYS + 1, |start| activity::day_of(micros(start)));
-    if first > last {
-        return Err(Error::invalid_field("startTime", "must not be after endTime, nor in the future"));
-    }
-    if last - first >= activity::DAYS {
-        return Err(Error::invalid_field("startTime", format!("must be within {} days of endTime", activity::DAYS)));
-    }
-    Ok((first, last))
 }
 
 /// The rows that are summed.

@@ -111,6 +111,11 @@ impl Handlers {
         Handlers { contract, access, table, validators }
     }
 
+    /// Whether the method has a handler that changes rows of the database.
+    pub fn writes(&self, method: usize) -> bool {
+        matches!(self.get(method), Some(Handler::Write(_) | Handler::WriteThen(_) | Handler::Prepared(_)))
+    }
+
     /// Registers a handler that only reads.
     pub fn read<M: Method>(
         mut self,

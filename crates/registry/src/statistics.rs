@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::statistics::{GetUsage, ListActivity, ListTopUsage};
 use bowline_contract::chainguard::capabilities::Capability;
-use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Handlers, handler};
+use bowline_resources::days::{DayLimits, day_span};
 use bowline_resources::kinds::GROUP;
-use bowline_resources::list::{micros, timestamp};
+use bowline_resources::list::timestamp;
 use bowline_store::activity::{self, ActivityKind};
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value};
@@ -126,8 +127,10 @@ async fn list_activity(
     call: &Authorized<ours::ListActivityRequest>,
 ) -> Result<ours::ListActivityResponse> {
     let scope = require_scope(tx, call).await?;
-    let (first, last) = span(call.request(), call.now())?;
-    let kind = match call.request().kind() {
+    let request = call.request();
+    let limits = DayLimits { usual: USUAL_DAYS, most: activity::DAYS };
+    let (first, last) = day_span(request.start_time, request.end_time, call.now(), limits)?;
+    let kind = match request.kind() {
         ours::ActivityKind::Unspecified | ours::ActivityKind::Pulls => ActivityKind::Pulls,
         ours::ActivityKind::Pushes => ActivityKind::Pushes,
         ours::ActivityKind::Bytes => ActivityKind::Bytes,
@@ -139,14 +142,4 @@ async fn list_activity(
         amount: amounts.get(&day).copied().unwrap_or(0),
     };
     Ok(ours::ListActivityResponse { days: (first..=last).map(day).collect() })
-}
-
-/// The first and the last day.
-fn span(request: &ours::ListActivityRequest, now: Micros) -> Result<(i64, i64)> {
-    let last = activity::day_of(request.end_time.map_or(now, micros).min(now));
-    let first = request.start_time.map_or(last - USUAL_DAYS + 1, |start| activity::day_of(micros(start)));
-    if last - first >= activity::DAYS {
-        return Err(Error::invalid_field("startTime", format!("at most {} days are told at once", activity::DAYS)));
-    }
-    Ok((first, last))
 }

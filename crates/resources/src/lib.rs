@@ -4,6 +4,7 @@
 //! A list of a new resource is a [`list::Table`] and a [`list::Listed`] row; see [`list`]. A domain whose rows belong to
 //! a group says so with a [`groups::Belongings`].
 
+pub mod days;
 pub mod groups;
 pub mod kinds;
 pub mod list;

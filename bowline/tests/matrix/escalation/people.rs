@@ -14,7 +14,7 @@ const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const OPERATORS: &str = "main";
 
 /// Makes the test's issuer the operator's provider.
-pub(super) async fn offer(server: &TestServer) {
+pub(crate) async fn offer(server: &TestServer) {
     let issuer = server.idp().issuer().to_owned();
     let sql = "INSERT INTO operator_providers (id, label, issuer, client_id, client_secret, scopes, created_at)
                VALUES ($1, 'Main', $2, $3, $4, '[\"email\"]', 0)";
@@ -29,16 +29,16 @@ pub(super) async fn offer(server: &TestServer) {
 }
 
 /// The operator's provider.
-pub(super) fn of_operator() -> Choice {
+pub(crate) fn of_operator() -> Choice {
     Choice::Operator(OPERATORS.into())
 }
 
-pub(super) fn of_organization(uid: &str) -> Choice {
+pub(crate) fn of_organization(uid: &str) -> Choice {
     Choice::Provider(Uidp::parse(uid).expect("a UIDP"))
 }
 
 /// Signs a person in and returns their token; absent if the server refuses.
-pub(super) async fn sign_in(
+pub(crate) async fn sign_in(
     server: &TestServer,
     choice: Choice,
     subject: &str,
@@ -72,7 +72,7 @@ fn account(provider: &Provider, subject: &str) -> SignIn {
 }
 
 /// Notes that an identity asked to be let into a group.
-pub(super) async fn request_access(server: &TestServer, identity: &str, group: &str) {
+pub(crate) async fn request_access(server: &TestServer, identity: &str, group: &str) {
     let request = [identity, group].map(String::from);
     let written = server.server().parts().storage.db.write(move |tx| {
         let request = request.clone();

@@ -1,6 +1,7 @@
 //! Findings by day: which images the tags of a scope named at the end of each day, and what their newest reports counted.
 
 mod days;
+mod report_ids;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use bowline_core::{Error, Micros, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
 pub use self::days::{DayCounts, FixedFinding, HistorySummary, OpenFinding};
+use self::report_ids::{IdNumbers, ReportIds};
 use crate::vuln_counts::Ids;
 
 /// Reports of a scope that are counted.
@@ -26,7 +28,7 @@ const REPOS_AT_ONCE: usize = 100;
 pub(crate) struct ReportCounts {
     /// When it was stored.
     at: Micros,
-    ids: Ids,
+    ids: ReportIds,
 }
 
 /// The images of a repository by the position of their digest, and where each tag was when.
@@ -97,6 +99,7 @@ async fn reports(tx: &mut ReadTx, scope: &Uidp, end: Micros) -> Result<(Reports,
     let UidRange { lower, upper } = UidRange::of(scope);
     let mut after = (lower, String::new(), 0, 0);
     let (mut reports, mut count, mut bytes) = (Reports::new(), 0, 0);
+    let mut numbers = IdNumbers::default();
     loop {
         let sql = "SELECT repo, digest, created_at, scanner, summary FROM scan_summaries
                    WHERE (repo, digest, created_at, scanner) > ($1, $2, $3, $4) AND repo < $5 AND created_at < $6
@@ -110,18 +113,23 @@ async fn reports(tx: &mut ReadTx, scope: &Uidp, end: Micros) -> Result<(Reports,
             Value::Int(end),
             Value::Int(REPORTS_AT_ONCE as i64),
         ];
-        let read =
-            |row: &Row<'_>| Ok::<_, Error>(((row.text(0)?, row.text(1)?, row.int(2)?, row.int(3)?), row.text(4)?));
+        // Row by row: only the numbers of the ids stay.
+        let read = |row: &Row<'_>| {
+            let summary = row.text(4)?;
+            (count, bytes) = (count + 1, bytes + summary.len());
+            let fits = count <= MOST_REPORTS && bytes <= MOST_BYTES;
+            let ids: Option<Ids> = fits.then(|| serde_json::from_str(&summary)).transpose().map_err(Error::internal)?;
+            let ids = ids.map(|ids| ReportIds::new(&ids, &mut numbers));
+            Ok::<_, Error>(((row.text(0)?, row.text(1)?, row.int(2)?, row.int(3)?), ids))
+        };
         let rows = tx.query(sql, &params, read).await?;
         let is_last = rows.len() < REPORTS_AT_ONCE;
-        for (key, summary) in rows {
-            (count, bytes) = (count + 1, bytes + summary.len());
+        for (key, ids) in rows {
             let repo = key.0.clone();
-            if count > MOST_REPORTS || bytes > MOST_BYTES {
+            let Some(ids) = ids else {
                 reports.remove(&repo);
                 return Ok((reports, true));
-            }
-            let ids: Ids = serde_json::from_str(&summary).map_err(Error::internal)?;
+            };
             let report = ReportCounts { at: key.2, ids };
             reports.entry(repo).or_default().entry(key.1.clone()).or_default().push(report);
             after = key;

@@ -7,15 +7,14 @@ use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Result, hex};
 use bowline_pipeline::audit::verify_slice;
 use bowline_pipeline::{Authorized, Watched};
+use bowline_resources::days::{DayLimits, day_span};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::entries::micros;
 use super::visibility::{Sequence, is_own, require_at, sequence};
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
-/// Days of one summary, and those without a beginning.
-const MOST_DAYS: i64 = 366;
-const USUAL_DAYS: i64 = 30;
+/// Without a beginning, a summary has today and the thirty days before.
+const DAYS: DayLimits = DayLimits { usual: 31, most: 366 };
 
 /// The next part of a verification.
 pub(super) async fn verify(
@@ -52,13 +51,7 @@ pub(super) async fn summary(tx: &mut ReadTx, call: &Authorized<audit::GetSummary
     let request = call.request();
     let sequence = sequence(call, &request.organization, &[])?;
     require_at(call, &sequence)?;
-    let last = micros(request.end_time.as_ref(), "endTime")?.unwrap_or_else(|| call.now()).div_euclid(DAY);
-    let first = micros(request.start_time.as_ref(), "startTime")?;
-    let first = first.map_or(last - USUAL_DAYS, |first| first.div_euclid(DAY));
-    if last - first >= MOST_DAYS || last < first {
-        let why = format!("must be at most {MOST_DAYS} days before endTime, and not after it");
-        return Err(Error::invalid_field("startTime", why));
-    }
+    let (first, last) = day_span(request.start_time, request.end_time, call.now(), DAYS)?;
     let sql = "SELECT day, kind, entries FROM audit_days WHERE org = $1 AND day >= $2 AND day <= $3 ORDER BY day, kind";
     let params = [Value::from(sequence.chain()), Value::Int(first), Value::Int(last)];
     let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?, row.int(2)?));

@@ -34,10 +34,11 @@ const COLUMNS: &str =
     "x.alias, a.uid, a.parent, a.advisory_id, a.artifact_name, a.component_name, a.component_location,
     a.latest_judgement_type, a.latest_event_at";
 
-/// The advisories about some vulnerabilities, by folded alias.
+/// The advisories about some vulnerabilities, by folded alias and by the name that a package must have: popular
+/// vulnerabilities have many advisories, and few of them are about one package.
 #[derive(Default)]
 pub(super) struct Statements {
-    by_alias: BTreeMap<String, Vec<Statement>>,
+    by_alias: BTreeMap<String, BTreeMap<String, Vec<Statement>>>,
 }
 
 /// An advisory in use.
@@ -98,7 +99,7 @@ pub(super) async fn load<T: Sync>(
             rows.extend(of_groups(tx, call, aliases, (organization, groups)).await?);
         }
         for (alias, statement) in rows {
-            statements.by_alias.entry(alias).or_default().push(statement);
+            statements.add(alias, statement);
         }
     }
     Ok(statements)
@@ -176,12 +177,22 @@ pub(super) struct Assessment {
 }
 
 impl Statements {
+    fn add(&mut self, alias: String, statement: Statement) {
+        let of_alias = self.by_alias.entry(alias).or_default();
+        of_alias.entry(statement.package().to_owned()).or_default().push(statement);
+    }
+
     /// The advisories about a finding in a repository, of which the best one is shown.
     pub(super) fn about(&self, repo: &str, finding: &Finding) -> Assessment {
+        let origin = bowline_registry::sboms::origin(&finding.purl);
+        let names = || std::iter::once(finding.package.as_str()).chain(origin.as_deref());
         let mut about: BTreeMap<&str, (AdvisoryMatch, &Statement)> = BTreeMap::new();
-        for statement in ids(finding).filter_map(|id| self.by_alias.get(&id)).flatten() {
-            if let Some(by) = statement.matches(finding).filter(|_| statement.counts_for(repo)) {
-                about.insert(&statement.uid, (by, statement));
+        for of_alias in ids(finding).filter_map(|id| self.by_alias.get(&id)) {
+            for statement in names().filter_map(|name| of_alias.get(name)).flatten() {
+                let matches = statement.matches(finding, origin.as_deref());
+                if let Some(by) = matches.filter(|_| statement.counts_for(repo)) {
+                    about.insert(&statement.uid, (by, statement));
+                }
             }
         }
         let best = about.values().min_by_key(|(by, statement)| statement.rank(*by, repo));
@@ -203,10 +214,15 @@ impl Statement {
         (self.is_listed && is_above(&self.parent, repo)) || (self.is_public && self.latest_event_type != 0)
     }
 
-    fn matches(&self, finding: &Finding) -> Option<AdvisoryMatch> {
+    /// The name of the package that it is about.
+    fn package(&self) -> &str {
+        if self.component_name.is_empty() { &self.artifact_name } else { &self.component_name }
+    }
+
+    /// Whether it is about the finding, whose package was built from `origin`.
+    fn matches(&self, finding: &Finding, origin: Option<&str>) -> Option<AdvisoryMatch> {
         if self.component_name.is_empty() {
-            let is_it = self.artifact_name == finding.package
-                || bowline_registry::sboms::origin(&finding.purl).is_some_and(|origin| origin == self.artifact_name);
+            let is_it = self.artifact_name == finding.package || origin.is_some_and(|it| it == self.artifact_name);
             return is_it.then_some(AdvisoryMatch::Package);
         }
         let is_it = self.component_name == finding.package
@@ -254,7 +270,7 @@ mod tests {
 
     fn statement(artifact: &str, component: &str, parent: &str) -> Statement {
         Statement {
-            uid: format!("{parent}/{artifact}{component}"),
+            uid: format!("{parent}/{artifact}:{component}"),
             parent: parent.into(),
             advisory_id: String::new(),
             artifact_name: artifact.into(),
@@ -272,23 +288,47 @@ mod tests {
         Finding { id: "cve-1".into(), package: "libssl3".into(), purl, location: "/lib".into(), ..Finding::default() }
     }
 
+    fn of(all: Vec<Statement>) -> Statements {
+        let mut statements = Statements::default();
+        all.into_iter().for_each(|one| statements.add("CVE-1".into(), one));
+        statements
+    }
+
+    #[test]
+    fn the_names_of_packages_lead_to_the_same_advisories_as_a_look_at_all_of_them() {
+        let names = ["libssl3", "openssl", "curl", ""];
+        let pairs = names.iter().flat_map(|artifact| names.map(|component| (*artifact, component)));
+        let all: Vec<Statement> = pairs.map(|(artifact, component)| statement(artifact, component, "o")).collect();
+        for package in names {
+            for purl in ["", "pkg:apk/wolfi/x?origin=openssl", "pkg:apk/wolfi/x?origin=libssl3", "pkg:apk/x?origin="] {
+                let finding = Finding { package: package.into(), purl: purl.into(), ..finding() };
+                let origin = bowline_registry::sboms::origin(purl);
+                let matching = all.iter().filter(|one| one.matches(&finding, origin.as_deref()).is_some()).count();
+                let assessed = of(all.clone()).about("o/r", &finding);
+                let found = assessed.more + usize::from(assessed.advisory.is_some());
+                assert_eq!(found, matching, "{package} {purl}");
+            }
+        }
+    }
+
     #[test]
     fn an_advisory_is_about_the_package_its_origin_or_a_component() {
-        let by = |artifact: &str, component: &str| statement(artifact, component, "o").matches(&finding());
+        let origin = Some("openssl");
+        let by = |artifact: &str, component: &str| statement(artifact, component, "o").matches(&finding(), origin);
         assert_eq!(by("libssl3", ""), Some(AdvisoryMatch::Package));
         assert_eq!(by("openssl", ""), Some(AdvisoryMatch::Package));
         assert_eq!(by("curl", "libssl3"), Some(AdvisoryMatch::Component));
         assert_eq!(by("libssl3", "other"), None, "another component of the package");
         assert_eq!(by("curl", ""), None);
         let elsewhere = Statement { component_location: "/usr".into(), ..statement("curl", "libssl3", "o") };
-        assert_eq!(elsewhere.matches(&finding()), None);
+        assert_eq!(elsewhere.matches(&finding(), origin), None);
     }
 
     #[test]
     fn the_package_comes_before_a_component_and_the_nearest_group_first() {
         let all =
             vec![statement("curl", "libssl3", "o/g"), statement("openssl", "", "o"), statement("libssl3", "", "x")];
-        let statements = Statements { by_alias: BTreeMap::from([("CVE-1".into(), all)]) };
+        let statements = of(all);
         let assessed = statements.about("o/g/r", &finding());
         let advisory = assessed.advisory.unwrap();
         assert_eq!((advisory.artifact_name.as_str(), assessed.more), ("openssl", 1), "no other organization counts");

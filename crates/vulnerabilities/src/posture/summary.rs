@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 
 use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_contract::v1::registry::vulnerability::Severity;
-use bowline_core::{Error, Micros, Result};
+use bowline_core::Result;
 use bowline_pipeline::Authorized;
 use bowline_registry::findings::history::{self, DayCounts, FixedFinding, OpenFinding};
 use bowline_registry::findings::require_scope;
-use bowline_resources::list::{micros, timestamp};
+use bowline_resources::days::{DayLimits, day_span};
+use bowline_resources::list::timestamp;
 use bowline_store::ReadTx;
-use bowline_store::activity::{day_of, start_of};
+use bowline_store::activity::start_of;
 use bowline_store::counters::{self, Scope};
 
-/// Default number of days.
-const USUAL_DAYS: i64 = 30;
-/// Most days of one call.
-const MOST_DAYS: i64 = 366;
+const DAYS: DayLimits = DayLimits { usual: 30, most: 366 };
 /// Where the ages begin that are counted together, in days.
 const AGES: [i64; 6] = [0, 7, 30, 90, 180, 365];
 /// Severities in the order in which they are shown.
@@ -26,7 +24,8 @@ const SEVERITIES: [Severity; 6] =
 pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetPostureRequest>) -> Result<ours::PostureSummary> {
     let scope = call.require_scope()?;
     require_scope(tx, scope).await?;
-    let (first, last) = span(call.request(), call.now())?;
+    let request = call.request();
+    let (first, last) = day_span(request.start_time, request.end_time, call.now(), DAYS)?;
     let history = history::load(tx, scope, start_of(last + 1)).await?;
     let summary = history.summarize((first, last));
     Ok(ours::PostureSummary {
@@ -40,19 +39,6 @@ pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetPostureReque
         report_time: history.newest_report().and_then(timestamp),
         incomplete: history.is_incomplete || summary.left_out > 0,
     })
-}
-
-/// The first and the last day.
-fn span(request: &ours::GetPostureRequest, now: Micros) -> Result<(i64, i64)> {
-    let last = day_of(request.end_time.map_or(now, micros).min(now));
-    let first = request.start_time.map_or(last - USUAL_DAYS + 1, |start| day_of(micros(start)));
-    if first > last {
-        return Err(Error::invalid_field("startTime", "must not be after endTime, nor in the future"));
-    }
-    if last - first >= MOST_DAYS {
-        return Err(Error::invalid_field("startTime", format!("must be within {MOST_DAYS} days of endTime")));
-    }
-    Ok((first, last))
 }
 
 fn shown_day(day: i64, counts: &DayCounts) -> ours::PostureDay {
@@ -81,12 +67,12 @@ fn severity_counts(counts: &BTreeMap<i32, usize>) -> ours::SeverityCounts {
     }
 }
 
-fn ages(open: &[OpenFinding]) -> Vec<ours::PostureAge> {
+fn ages(open: &BTreeMap<OpenFinding, usize>) -> Vec<ours::PostureAge> {
     let of = |(at, from): (usize, i64)| {
         let to = AGES.get(at + 1).copied();
         let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
-        for finding in open.iter().filter(|finding| finding.age >= from && to.is_none_or(|to| finding.age < to)) {
-            *counts.entry(finding.severity).or_default() += 1;
+        for (finding, count) in open.iter().filter(|(one, _)| one.age >= from && to.is_none_or(|to| one.age < to)) {
+            *counts.entry(finding.severity).or_default() += count;
         }
         let (from_days, to_days) = (from as i32, to.unwrap_or(0) as i32);
         ours::PostureAge { from_days, to_days, open: Some(severity_counts(&counts)) }
@@ -128,8 +114,8 @@ mod tests {
 
     #[test]
     fn ages_are_counted_from_the_least_on() {
-        let open = |age: i64| OpenFinding { severity: Severity::High as i32, age };
-        let counted = ages(&[open(0), open(6), open(7), open(365), open(5000)]);
+        let open = |age: i64| (OpenFinding { severity: Severity::High as i32, age }, 1);
+        let counted = ages(&[open(0), open(6), open(7), open(365), open(5000)].into());
         let high: Vec<i32> = counted.iter().map(|age| age.open.as_ref().map_or(0, |open| open.high)).collect();
         assert_eq!(high, [2, 1, 0, 0, 0, 2]);
         assert_eq!((counted[0].to_days, counted[5].from_days, counted[5].to_days), (7, 365, 0));

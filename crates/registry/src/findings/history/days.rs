@@ -1,10 +1,11 @@
 //! The findings of each day, out of reports and moves of tags.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bowline_core::Micros;
 use bowline_store::activity::{day_of, start_of};
 
+use super::report_ids::IdNumber;
 use super::{FindingHistory, RepoHistory, ReportCounts};
 use crate::scan_reports::parse::rank;
 
@@ -29,7 +30,7 @@ pub struct DayCounts {
 }
 
 /// A finding that is open at the end of the last day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenFinding {
     /// Number of the severity.
     pub severity: i32,
@@ -51,7 +52,8 @@ pub struct FixedFinding {
 pub struct HistorySummary {
     /// Each of the days, the first one first.
     pub days: Vec<DayCounts>,
-    pub open: Vec<OpenFinding>,
+    /// How many there are of each.
+    pub open: BTreeMap<OpenFinding, usize>,
     /// How many there are of each: a tag that is moved to and fro fixes the same ones again and again.
     pub fixed: BTreeMap<FixedFinding, usize>,
     /// Different vulnerabilities that are open at the end of the last day.
@@ -68,7 +70,7 @@ impl FindingHistory {
     pub fn summarize(&self, (first, last): (i64, i64)) -> HistorySummary {
         let days = usize::try_from(last - first + 1).unwrap_or(0);
         let mut summary = HistorySummary { days: vec![DayCounts::default(); days], ..HistorySummary::default() };
-        let mut vulnerabilities: BTreeSet<&str> = BTreeSet::new();
+        let mut vulnerabilities: HashSet<IdNumber> = HashSet::new();
         let mut steps = MOST_STEPS;
         for repo in &self.repos {
             match steps.checked_sub(repo.steps(days)) {
@@ -95,7 +97,7 @@ impl RepoHistory {
     /// How many steps so many days take at most: each day looks at every tag, and a day on which something changes at
     /// every vulnerability that the tags can show.
     fn steps(&self, days: usize) -> usize {
-        let findings = |report: &ReportCounts| report.ids.values().map(BTreeSet::len).sum::<usize>();
+        let findings = |report: &ReportCounts| report.ids.count();
         let largest: Vec<usize> =
             self.images.iter().map(|reports| reports.iter().map(findings).max().unwrap_or(0)).collect();
         let of_tag = |moves: &Vec<(Micros, Option<usize>)>| {
@@ -107,7 +109,7 @@ impl RepoHistory {
         tags.saturating_add(changes.min(days).saturating_add(1).saturating_mul(shown))
     }
 
-    fn add_to<'a>(&'a self, summary: &mut HistorySummary, first: i64, vulnerabilities: &mut BTreeSet<&'a str>) {
+    fn add_to(&self, summary: &mut HistorySummary, first: i64, vulnerabilities: &mut HashSet<IdNumber>) {
         let first_seen = self.first_seen();
         // What each tag showed last: a move to an image without a report shows nothing new.
         let mut shown: Vec<Option<Reported>> = vec![None; self.tags.len()];
@@ -139,21 +141,21 @@ impl RepoHistory {
         }
         let last = first + summary.days.len() as i64 - 1;
         for (image, report) in same {
-            for (severity, ids) in &self.images[image][report].ids {
+            for (severity, ids) in self.images[image][report].ids.iter() {
                 for id in ids {
-                    let age = last - first_seen.get(id.as_str()).map_or(last, |at| day_of(*at));
-                    summary.open.push(OpenFinding { severity: *severity, age });
-                    vulnerabilities.insert(id);
+                    let age = last - first_seen.get(id).map_or(last, |at| day_of(*at));
+                    *summary.open.entry(OpenFinding { severity, age }).or_default() += 1;
+                    vulnerabilities.insert(*id);
                 }
             }
         }
     }
 
     /// When each vulnerability was first in a report.
-    fn first_seen(&self) -> HashMap<&str, Micros> {
-        let mut first: HashMap<&str, Micros> = HashMap::new();
+    fn first_seen(&self) -> HashMap<IdNumber, Micros> {
+        let mut first: HashMap<IdNumber, Micros> = HashMap::new();
         for report in self.images.iter().flatten() {
-            for id in report.ids.values().flatten() {
+            for id in report.ids.all() {
                 let at = first.entry(id).or_insert(report.at);
                 *at = report.at.min(*at);
             }
@@ -188,23 +190,23 @@ impl RepoHistory {
     fn counts(&self, reported: &BTreeSet<Reported>) -> Counts {
         let mut counts = Counts::new();
         for (image, report) in reported {
-            for (severity, ids) in &self.images[*image][*report].ids {
-                *counts.entry(*severity).or_default() += ids.len();
+            for (severity, ids) in self.images[*image][*report].ids.iter() {
+                *counts.entry(severity).or_default() += ids.len();
             }
         }
         counts
     }
 
     /// The vulnerabilities that the tags show, each with its highest severity.
-    fn open(&self, shown: &[Option<Reported>]) -> BTreeMap<&str, i32> {
-        let mut open: BTreeMap<&str, i32> = BTreeMap::new();
+    fn open(&self, shown: &[Option<Reported>]) -> HashMap<IdNumber, i32> {
+        let mut open: HashMap<IdNumber, i32> = HashMap::new();
         let reports: BTreeSet<&Reported> = shown.iter().flatten().collect();
         for (image, report) in reports {
-            for (severity, ids) in &self.images[*image][*report].ids {
+            for (severity, ids) in self.images[*image][*report].ids.iter() {
                 for id in ids {
-                    let known = open.entry(id).or_insert(*severity);
-                    if rank(*severity) > rank(*known) {
-                        *known = *severity;
+                    let known = open.entry(*id).or_insert(severity);
+                    if rank(severity) > rank(*known) {
+                        *known = severity;
                     }
                 }
             }

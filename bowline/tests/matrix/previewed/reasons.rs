@@ -1,0 +1,50 @@
+//! Why some methods that change rows cannot be previewed.
+
+const SECRET: &str = "its response is a secret, which a preview would have to make";
+const MAIL: &str = "it sends mail";
+const OWN: &str = "it is about the caller's own sessions and preferences, which the caller sees and no one else has";
+const DELIVERY: &str = "what follows is done by the relay, not by the call";
+const BEFORE: &str =
+    "it reads large documents before its transaction; a preview of them would cost as much as the call";
+const OF_OPERATOR: &str = "it is the operator's alone, and changes no resource of an organization";
+
+/// Each with its reason. The contract allows all others.
+pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
+    ("chainguard.platform.iam.GroupInvites.Create", SECRET),
+    ("chainguard.platform.iam.GroupInvites.CreateWithGroup", SECRET),
+    ("chainguard.platform.iam.v2.GroupInvitesService.CreateGroupInvite", SECRET),
+    ("chainguard.platform.iam.IdentityProviders.GenerateScimToken", SECRET),
+    ("chainguard.platform.iam.IdentityProviders.RegenerateScimToken", SECRET),
+    ("chainguard.platform.iam.v2.IdentityProvidersService.GenerateScimToken", SECRET),
+    ("chainguard.platform.iam.v2.IdentityProvidersService.RegenerateScimToken", SECRET),
+    ("chainguard.platform.iam.Groups.RequestGroupAccess", MAIL),
+    ("chainguard.platform.iam.v2.GroupsService.RequestGroupAccess", MAIL),
+    ("bowline.people.v1.Sessions.EndAllSessions", OWN),
+    ("bowline.people.v1.Sessions.EndSession", OWN),
+    ("bowline.people.v1.Sessions.UpdatePreferences", OWN),
+    ("chainguard.platform.auth.Auth.Delete", "it ends the caller; ListAccessOf shows what goes along"),
+    ("chainguard.platform.events.Identities.Create", OF_OPERATOR),
+    ("chainguard.platform.events.Subscriptions.Create", DELIVERY),
+    ("chainguard.platform.events.Subscriptions.Delete", DELIVERY),
+    ("chainguard.platform.events.v2.SubscriptionsService.CreateSubscription", DELIVERY),
+    ("chainguard.platform.events.v2.SubscriptionsService.DeleteSubscription", DELIVERY),
+    ("bowline.events.v1.DeliveriesService.Pause", DELIVERY),
+    ("bowline.events.v1.DeliveriesService.Redeliver", DELIVERY),
+    ("bowline.events.v1.DeliveriesService.Resume", DELIVERY),
+    ("bowline.events.v1.DeliveriesService.TestDelivery", DELIVERY),
+    ("bowline.registry.v1.Images.DeleteImages", "PreviewDelete shows it with what becomes free"),
+    ("bowline.registry.v1.Replication.FetchNow", "what follows depends on another server"),
+    ("bowline.registry.v1.ScanReports.PutScanReport", BEFORE),
+    ("chainguard.platform.registry.Charts.AddChart", BEFORE),
+    ("bowline.feeds.v1.RecordImports.AbortImport", OF_OPERATOR),
+    ("bowline.feeds.v1.RecordImports.BeginImport", OF_OPERATOR),
+    ("bowline.feeds.v1.RecordImports.CommitImport", OF_OPERATOR),
+    ("bowline.feeds.v1.RecordImports.StageRecords", OF_OPERATOR),
+    ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
+    ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
+    ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),
+    ("bowline.operator.v1.Operator.GrantOperator", OF_OPERATOR),
+    ("bowline.operator.v1.Operator.RevokeOperator", OF_OPERATOR),
+    ("bowline.operator.v1.Operator.RotateKeys", OF_OPERATOR),
+    ("bowline.operator.v1.Operator.RunTask", OF_OPERATOR),
+];
