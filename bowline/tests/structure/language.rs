@@ -160,7 +160,7 @@ fn comments_messages_and_documents_are_in_plain_words() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Most lines of a document below one heading, examples not counted.
+/// Maximum number of lines of a document below one heading, examples not counted.
 const SECTION: usize = 40;
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 const BASE: &str = "http://127.0.0.1:18281";
 /// Fewest answers of one version: less were not read.
 const FEWEST: usize = 200;
-/// Most tries of a request, 100 ms apart, while the server still starts.
+/// Maximum number of tries of a request, 100 ms apart, while the server still starts.
 const TRIES: u32 = 100;
 
 /// Paths whose answers differ from those of before, and why.

@@ -22,7 +22,7 @@ use crate::matching::{Expect, Test};
 /// The host that requests are signed for, unless more are configured.
 pub const GLOBAL_HOST: &str = "sts.amazonaws.com";
 
-/// Most bytes of a request; session tokens alone have some thousand.
+/// Maximum bytes of a request; session tokens alone have some thousand.
 const MAX_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 40;
 /// How long a signature is good for, in seconds.

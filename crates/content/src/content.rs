@@ -14,7 +14,7 @@ use crate::objects::Objects;
 use crate::reader::Reader;
 use crate::writing::{self, Hold};
 
-/// Most parts of a body that wait to be written: bounds the memory of a transfer.
+/// Maximum number of parts of a body that wait to be written: bounds the memory of a transfer.
 pub(crate) const WAITING: usize = 4;
 
 /// The bytes of all blobs, in a directory or in an object store.

@@ -24,10 +24,10 @@ use crate::under_way::{Busy, UnderWay};
 const PART: usize = 8 << 20;
 /// Parts on their way at once: with the one that is being filled, the memory of a transfer.
 const PARTS_AT_ONCE: usize = 2;
-/// Most parts of an object, in any store.
-const MOST_PARTS: u64 = 10_000;
-/// Most bodies of one upload: each is an object until the upload is finished.
-const MOST_SEGMENTS: usize = 10_000;
+/// Maximum number of parts of an object, in any store.
+const MAX_PARTS: u64 = 10_000;
+/// Maximum number of bodies of one upload: each is an object until the upload is finished.
+const MAX_SEGMENTS: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct Objects {
@@ -133,10 +133,10 @@ impl Objects {
         let segments = self.segments(busy.id()).await?;
         let before = size_of(&segments);
         addition.require_start(before)?;
-        if segments.len() >= MOST_SEGMENTS {
-            return Err(ContentError::TooManyBodies(MOST_SEGMENTS));
+        if segments.len() >= MAX_SEGMENTS {
+            return Err(ContentError::TooManyBodies(MAX_SEGMENTS));
         }
-        let limit = addition.limit.min(MOST_PARTS * PART as u64);
+        let limit = addition.limit.min(MAX_PARTS * PART as u64);
         let known = busy.recall(before, addition.algorithm);
         let mut draft = Draft::new(&self.store, self.segment(busy.id(), before));
         match draft.fill(before, parts, known.clone(), limit).await {
@@ -189,7 +189,7 @@ impl Objects {
         segments: &[Segment],
         algorithm: Algorithm,
     ) -> Result<(String, Hasher), ContentError> {
-        let limit = MOST_PARTS * PART as u64;
+        let limit = MAX_PARTS * PART as u64;
         if size_of(segments) > limit {
             return Err(ContentError::TooLarge(limit));
         }

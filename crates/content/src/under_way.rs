@@ -7,7 +7,7 @@ use crate::digest::Algorithm;
 use crate::error::ContentError;
 use crate::hasher::Hasher;
 
-/// Most uploads whose hash state is cached between requests; for others the bytes are read again.
+/// Maximum number of uploads whose hash state is cached between requests; for others the bytes are read again.
 const REMEMBERED: usize = 1024;
 
 #[derive(Default)]

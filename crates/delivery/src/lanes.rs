@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 /// An attempt that takes longer than this is a slow one.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
-/// Most concurrent attempts: to fast sinks, to sinks that failed or were slow, and in total, with those that
+/// Maximum number of concurrent attempts: to fast sinks, to sinks that failed or were slow, and in total, with those that
 /// became slow while they ran.
 const FAST_PLACES: usize = 128;
 const SLOW_PLACES: usize = 128;
 const PLACES: usize = 512;
-/// Most concurrent attempts of one organization: in total, and to slow sinks.
+/// Maximum number of concurrent attempts of one organization: in total, and to slow sinks.
 const PLACES_OF_ONE: usize = 64;
 const SLOW_PLACES_OF_ONE: usize = 32;
 

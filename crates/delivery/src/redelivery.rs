@@ -9,7 +9,7 @@ use crate::lease;
 use crate::saving::Redelivered;
 use crate::subscription::Redelivery;
 
-/// Most subscriptions of one query, and most letters of each: many requests of one delay no others.
+/// Maximum number of subscriptions of one query, and most letters of each: many requests of one delay no others.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
 const LETTERS_EACH: i64 = 16;
 /// Letters of ended subscriptions that one transaction deletes.

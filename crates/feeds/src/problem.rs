@@ -40,8 +40,8 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Most problems that are collected.
-    pub const MOST: usize = 1000;
+    /// Maximum number of problems that are collected.
+    pub const MAX: usize = 1000;
 
     pub(crate) fn skip(&mut self, position: impl Into<String>, reason: impl Into<String>) {
         self.skipped += 1;
@@ -54,7 +54,7 @@ impl Problems {
     }
 
     fn keep(&mut self, position: String, effect: Effect, reason: String) {
-        if self.kept.len() < Problems::MOST {
+        if self.kept.len() < Problems::MAX {
             self.kept.push(Problem { position, effect, reason });
         }
     }
@@ -63,7 +63,7 @@ impl Problems {
     pub fn append(&mut self, other: Problems) {
         self.skipped += other.skipped;
         self.reduced += other.reduced;
-        let room = Problems::MOST.saturating_sub(self.kept.len());
+        let room = Problems::MAX.saturating_sub(self.kept.len());
         self.kept.extend(other.kept.into_iter().take(room));
     }
 

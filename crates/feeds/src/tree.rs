@@ -92,13 +92,13 @@ impl Serialize for Node {
 /// How much of a document is taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of a document.
+    /// Maximum bytes of a document.
     pub bytes: usize,
-    /// Most values in a document, each member and element one.
+    /// Maximum number of values in a document, each member and element one.
     pub values: usize,
     /// How deep values may lie.
     pub depth: usize,
-    /// Most advisories of a document.
+    /// Maximum number of advisories of a document.
     pub advisories: usize,
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use bowline_core::{Code, Error};
 use tracing::field::display;
 
-/// Most bytes of a path in a line; any caller can send a longer one.
+/// Maximum bytes of a path in a line; any caller can send a longer one.
 const LOGGED_PATH: usize = 512;
 
 /// The line of one request in the access log. Empty texts are left out.

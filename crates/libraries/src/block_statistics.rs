@@ -25,9 +25,9 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 /// Default number of days.
 const USUAL_DAYS: i64 = 30;
 /// Rows that one call sums, and those of the newest day however many it has.
-const MOST_COUNTS: i64 = 200_000;
+const MAX_COUNTS: i64 = 200_000;
 /// Policies and packages of a response.
-const MOST_SHOWN: i64 = 100;
+const MAX_SHOWN: i64 = 100;
 /// Old rows that one step deletes.
 const PRUNED_AT_ONCE: i64 = 5000;
 
@@ -131,7 +131,7 @@ impl Counts {
     /// The first day that is counted: all days, or as many whole ones as the bound has room for.
     async fn first_counted(&self, tx: &mut ReadTx) -> Result<i64> {
         let mut days = [None; 2];
-        for (day, offset) in days.iter_mut().zip([0, MOST_COUNTS]) {
+        for (day, offset) in days.iter_mut().zip([0, MAX_COUNTS]) {
             let mut sql = self.sql("SELECT day", " ORDER BY day DESC LIMIT 1");
             sql.bind(" OFFSET ", offset);
             *day = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
@@ -189,7 +189,7 @@ impl Counts {
              FROM (SELECT {column} AS counted, sum(attempts) AS attempts"
         );
         let behind = format!(
-            " GROUP BY {column}, ecosystem, package) AS packages GROUP BY counted ORDER BY 2 DESC, 1 LIMIT {MOST_SHOWN}"
+            " GROUP BY {column}, ecosystem, package) AS packages GROUP BY counted ORDER BY 2 DESC, 1 LIMIT {MAX_SHOWN}"
         );
         let sql = self.sql(&before, &behind);
         let read = move |row: &Row<'_>| Ok::<_, Error>((key(row)?, row.int(1)?, number(row.int(2)?)));
@@ -199,7 +199,7 @@ impl Counts {
     /// The packages with the most refusals, the first one first; equal ones by ecosystem and name.
     async fn by_package(&self, tx: &mut ReadTx) -> Result<Vec<ours::BlockedPackage>> {
         let before = "SELECT ecosystem, package, CAST(sum(attempts) AS BIGINT)";
-        let behind = format!(" GROUP BY ecosystem, package ORDER BY 3 DESC, 1, 2 LIMIT {MOST_SHOWN}");
+        let behind = format!(" GROUP BY ecosystem, package ORDER BY 3 DESC, 1, 2 LIMIT {MAX_SHOWN}");
         let sql = self.sql(before, &behind);
         let read = |row: &Row<'_>| {
             let ecosystem = Language::of_number(row.int(0)?)?.wire(false) as i32;

@@ -33,7 +33,7 @@ const EXAMINED: i64 = 5000;
 /// Decisions of either kind that a preview lists.
 const SHOWN: usize = 500;
 const DEFAULT_WINDOW_DAYS: i32 = 30;
-const MOST_WINDOW_DAYS: i32 = 90;
+const MAX_WINDOW_DAYS: i32 = 90;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 fn purl_violations(field: &str, purl: &str) -> impl Iterator<Item = FieldViolation> {
@@ -63,8 +63,8 @@ fn evaluate_violations(request: &ours::EvaluatePolicyRequest) -> Vec<FieldViolat
 
 fn preview_violations(request: &ours::PreviewPolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
-    if !(0..=MOST_WINDOW_DAYS).contains(&request.window_days) {
-        let description = format!("must be 1 to {MOST_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
+    if !(0..=MAX_WINDOW_DAYS).contains(&request.window_days) {
+        let description = format!("must be 1 to {MAX_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
         wrong.push(FieldViolation { field: "windowDays".into(), description });
     }
     if Language::required("ecosystem", request.ecosystem).is_err() {

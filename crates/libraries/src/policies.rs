@@ -38,7 +38,7 @@ const TABLE: Table = Table {
 };
 
 /// Policies that an organization may have.
-const MOST_IN_ORGANIZATION: i64 = 1000;
+const MAX_IN_ORGANIZATION: i64 = 1000;
 
 /// A policy as it is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,8 +153,8 @@ async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
     if same > 0 {
         return Err(Error::already_exists(LIBRARY_POLICY, name));
     }
-    if all >= MOST_IN_ORGANIZATION {
-        let text = format!("an organization may hold {MOST_IN_ORGANIZATION} library policies; delete some");
+    if all >= MAX_IN_ORGANIZATION {
+        let text = format!("an organization may hold {MAX_IN_ORGANIZATION} library policies; delete some");
         return Err(Error::quota(organization.as_str(), text));
     }
     Ok(())

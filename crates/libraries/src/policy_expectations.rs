@@ -19,9 +19,9 @@ const FAILED: &str = "LIBRARY_POLICY_TEST_FAILED";
 /// Failures that the message of a refusal names; the details have more of them.
 const NAMED: usize = 3;
 /// Bytes of the details of a refusal: they are sent in a trailer, which clients bound at some kilobytes.
-const MOST_DETAILS: usize = 1500;
+const MAX_DETAILS: usize = 1500;
 /// Bytes of a package URL, and of a description.
-const MOST_QUOTED: usize = 200;
+const MAX_QUOTED: usize = 200;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -153,7 +153,7 @@ fn violations(uid: &Uidp, failed: &[PolicyTestResult]) -> Vec<PreconditionViolat
         let subject = shortened(result.test.as_ref().map(|test| test.purl.clone()).unwrap_or_default());
         let description = described(result);
         bytes += FAILED.len() + subject.len() + description.len();
-        if bytes > MOST_DETAILS {
+        if bytes > MAX_DETAILS {
             break;
         }
         listed.push(PreconditionViolation { kind: FAILED, subject, description });
@@ -167,8 +167,8 @@ fn violations(uid: &Uidp, failed: &[PolicyTestResult]) -> Vec<PreconditionViolat
 
 /// A text that a request may have made long.
 fn shortened(mut text: String) -> String {
-    if text.len() > MOST_QUOTED {
-        text.truncate(text.floor_char_boundary(MOST_QUOTED));
+    if text.len() > MAX_QUOTED {
+        text.truncate(text.floor_char_boundary(MAX_QUOTED));
         text.push_str("...");
     }
     text

@@ -42,7 +42,7 @@ pub(crate) struct Issued {
     pub(crate) expires_at: Micros,
 }
 
-/// Most credentials in the cache.
+/// Maximum number of credentials in the cache.
 const KEPT: usize = 10_000;
 
 /// Tokens that credentials were exchanged for, by the credential's digest.

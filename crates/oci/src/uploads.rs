@@ -15,7 +15,7 @@ use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::body::BodyError;
 use crate::{Distribution, DistributionRequest, body, range};
 
-/// Most bytes of a blob.
+/// Maximum bytes of a blob.
 pub(crate) const BLOB_BYTES: u64 = 1 << 40;
 
 impl Distribution {

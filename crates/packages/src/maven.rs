@@ -7,11 +7,11 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::limits::MOST_METADATA;
+use crate::limits::MAX_METADATA;
 use crate::{FileFacts, Package, Refusal, digest, line};
 
-/// Most files beside a POM; no version has more.
-const MOST_FILES: usize = 500;
+/// Maximum number of files beside a POM; no version has more.
+const MAX_FILES: usize = 500;
 
 /// Reads the version that a POM describes; `Foreign` for every other file. `below` is the path within the
 /// repository.
@@ -21,9 +21,9 @@ pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
     }
     let place = Coordinates::of(below)?;
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_METADATA + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_METADATA {
-        return Err(Refusal::hostile(format!("has more than {MOST_METADATA} bytes")));
+    File::open(path)?.take(MAX_METADATA + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_METADATA {
+        return Err(Refusal::hostile(format!("has more than {MAX_METADATA} bytes")));
     }
     let pom = Pom::read(&bytes)?;
     place.agrees(&pom)?;
@@ -86,8 +86,8 @@ fn files(pom: &Path, place: &Coordinates) -> Result<Vec<FileFacts>, Refusal> {
         if is_wanted && entry.file_type()?.is_file() {
             paths.push(path);
         }
-        if paths.len() > MOST_FILES {
-            return Err(Refusal::hostile(format!("has more than {MOST_FILES} files beside it")));
+        if paths.len() > MAX_FILES {
+            return Err(Refusal::hostile(format!("has more than {MAX_FILES} files beside it")));
         }
     }
     paths.sort();

@@ -34,8 +34,8 @@ const SHOWN: &[&str] = &[
     "bugs",
     "types",
 ];
-/// Most bytes of what is shown.
-const MOST_MANIFEST: usize = 64 << 10;
+/// Maximum bytes of what is shown.
+const MAX_REGISTRY_MANIFEST: usize = 64 << 10;
 /// Scripts that run when the package is installed.
 const INSTALL_SCRIPTS: [&str; 3] = ["preinstall", "install", "postinstall"];
 
@@ -85,7 +85,7 @@ fn shown(manifest: &Map<String, Value>) -> Result<String, Refusal> {
         shown.insert("hasInstallScript".into(), Value::Bool(true));
     }
     let text = Value::Object(shown).to_string();
-    if text.len() > MOST_MANIFEST {
+    if text.len() > MAX_REGISTRY_MANIFEST {
         return Err(Refusal::hostile(format!("has a package.json of which {} bytes would be shown", text.len())));
     }
     Ok(text)

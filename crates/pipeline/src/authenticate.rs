@@ -20,7 +20,7 @@ pub struct OwnKeys {
     pub verification: Jwks,
 }
 
-/// Most verified tokens in the cache; above it the cache is cleared.
+/// Maximum number of verified tokens in the cache; above it the cache is cleared.
 const CACHED_TOKENS: usize = 10_000;
 
 /// Verifies tokens and caches the valid ones, by their SHA-256, until they expire.

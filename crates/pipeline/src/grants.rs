@@ -216,7 +216,7 @@ pub struct GrantsCache {
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
-/// Most callers in the cache; above it the cache is cleared.
+/// Maximum number of callers in the cache; above it the cache is cleared.
 const CACHED_CALLERS: usize = 20_000;
 
 impl GrantsCache {

@@ -10,7 +10,7 @@ use crate::call::{Context, Paged};
 
 /// Default number of items on a page.
 const DEFAULT_PAGE_SIZE: i32 = 50;
-/// Most items on a page; more is served as this.
+/// Maximum number of items on a page; more is served as this.
 const MAX_PAGE_SIZE: i32 = 200;
 /// How long a page token lives: 3 days, in microseconds.
 const TOKEN_LIFETIME: Micros = 3 * 24 * 3600 * 1_000_000;

@@ -9,9 +9,9 @@ use prost::Message;
 use super::limits;
 
 /// Patterns that may be in force at one repository.
-const MOST_IN_FORCE: usize = 64;
-/// Most policies with patterns below the one that is written: each is read then.
-const MOST_BELOW: i64 = 10_000;
+const MAX_IN_FORCE: usize = 64;
+/// Maximum number of policies with patterns below the one that is written: each is read then.
+const MAX_BELOW: i64 = 10_000;
 
 /// The number of a policy's patterns, as the column has it.
 pub(super) fn number(policy: &RegistryPolicy) -> i64 {
@@ -27,10 +27,10 @@ pub(super) async fn require(tx: &mut ReadTx, place: &Uidp, here: usize) -> Resul
     let above = holding.iter().filter(|policy| policy.uid != place.as_str());
     let above: usize = above.map(|policy| policy.immutable_tag_patterns.len()).sum();
     let below = deepest(&below(tx, place).await?);
-    if above + here + below > MOST_IN_FORCE {
+    if above + here + below > MAX_IN_FORCE {
         let text = format!(
             "{} immutable tag patterns would be in force at one repository: {above} of the groups above {place}, {here} \
-             of this policy and {below} of policies below it, and {MOST_IN_FORCE} are the most; merge patterns, or \
+             of this policy and {below} of policies below it, and {MAX_IN_FORCE} are the most; merge patterns, or \
              remove some there",
             above + here + below
         );
@@ -55,11 +55,11 @@ async fn below(tx: &mut ReadTx, place: &Uidp) -> Result<Vec<(String, usize)>> {
         };
         Ok::<_, Error>((row.text(0)?, count))
     };
-    let params = [Value::from(&lower), Value::from(&upper), Value::Int(MOST_BELOW + 1)];
+    let params = [Value::from(&lower), Value::from(&upper), Value::Int(MAX_BELOW + 1)];
     let found = tx.query(sql, &params, read).await?;
-    if found.len() as i64 > MOST_BELOW {
+    if found.len() as i64 > MAX_BELOW {
         let text = format!(
-            "more than {MOST_BELOW} policies below {place} have immutable tag patterns; set patterns further down, or \
+            "more than {MAX_BELOW} policies below {place} have immutable tag patterns; set patterns further down, or \
              remove some there"
         );
         return Err(Error::quota(place.as_str(), text));

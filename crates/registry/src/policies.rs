@@ -212,8 +212,8 @@ fn changed(before: &ours::RegistryPolicy, given: ours::RegistryPolicy, mask: &Ma
     after
 }
 
-/// Most images, and most days, that a rule keeps.
-const MOST_KEPT: i32 = 10_000;
+/// Maximum number of images, and of days, that a rule keeps.
+const MAX_RETAINED: i32 = 10_000;
 
 fn validate(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
@@ -242,8 +242,8 @@ pub(super) fn validate_retention(retention: Option<&ours::Retention>) -> Vec<Fie
         wrong.push(FieldViolation { field: field.into(), description });
     };
     for (field, number) in [("retention.keepLast", retention.keep_last), ("retention.keepDays", retention.keep_days)] {
-        if !(0..=MOST_KEPT).contains(&number) {
-            refuse(field, format!("must be 0 to {MOST_KEPT}"));
+        if !(0..=MAX_RETAINED).contains(&number) {
+            refuse(field, format!("must be 0 to {MAX_RETAINED}"));
         }
     }
     validate_patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);

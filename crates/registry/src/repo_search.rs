@@ -25,7 +25,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 /// Repositories that are put in order for one call.
-const MOST_ORDERED: usize = 10_000;
+const MAX_ORDERED: usize = 10_000;
 /// Repositories that one statement names.
 const AT_ONCE: usize = 500;
 /// Days of pulls in a row.
@@ -124,13 +124,13 @@ async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) 
         (everything(tx, ranges).await?, false)
     } else {
         let mut search = NameSearch::new(NamedKind::Repo, text, ranges)?;
-        let rows = search.after(tx, None, MOST_ORDERED + 1).await?;
+        let rows = search.after(tx, None, MAX_ORDERED + 1).await?;
         (rows.into_iter().map(|row| row.uid).collect(), search.is_incomplete())
     };
     // All of these are visible to the caller.
-    if uids.len() > MOST_ORDERED {
+    if uids.len() > MAX_ORDERED {
         let text = format!(
-            "more than {MOST_ORDERED} repositories match; narrow the scope, lengthen the query, or order all by name"
+            "more than {MAX_ORDERED} repositories match; narrow the scope, lengthen the query, or order all by name"
         );
         return Err(Error::precondition("TOO_MANY_REPOSITORIES", scope, text));
     }
@@ -140,7 +140,7 @@ async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) 
 async fn everything(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<String>> {
     let mut uids: Vec<String> = Vec::new();
     for UidRange { lower, upper } in ranges {
-        let left = (MOST_ORDERED + 1 - uids.len()) as i64;
+        let left = (MAX_ORDERED + 1 - uids.len()) as i64;
         let sql = "SELECT uid FROM repos WHERE uid >= $1 AND uid < $2 ORDER BY uid LIMIT $3";
         let params = [Value::from(lower), Value::from(upper), Value::Int(left)];
         uids.extend(tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?);

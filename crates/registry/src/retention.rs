@@ -34,7 +34,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 /// Manifests that a preview lists.
 const SHOWN: usize = 1000;
 /// Manifests, and tags, of the largest repository for which there are previews.
-const MOST_PREVIEWED: i64 = 100_000;
+const MAX_PREVIEWED: i64 = 100_000;
 /// Manifests that one transaction removes, about.
 const AT_ONCE: usize = 100;
 const DAY: Micros = 24 * 3600 * 1_000_000;
@@ -77,9 +77,9 @@ pub async fn retention_by(
 
 /// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
 async fn require_previewable(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
-    if stored_size(tx, repo).await? > MOST_PREVIEWED {
+    if stored_size(tx, repo).await? > MAX_PREVIEWED {
         let text =
-            format!("the repository has more than {MOST_PREVIEWED} manifests or tags; a preview reads at most as many");
+            format!("the repository has more than {MAX_PREVIEWED} manifests or tags; a preview reads at most as many");
         return Err(Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text));
     }
     Ok(())
@@ -92,7 +92,7 @@ async fn stored_size(tx: &mut ReadTx, repo: &Uidp) -> Result<i64> {
         "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS bounded",
         "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS bounded",
     ] {
-        let params = [Value::from(repo.as_str()), Value::Int(MOST_PREVIEWED + 1)];
+        let params = [Value::from(repo.as_str()), Value::Int(MAX_PREVIEWED + 1)];
         let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
         most = most.max(count.unwrap_or(0));
     }

@@ -22,9 +22,9 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.prepared_write::<PutScanReport, _>(prepare, |tx, call, prepared| Box::pin(put(tx, call, prepared)))
 }
 
-/// Most bytes of a report.
-const MOST_BYTES: usize = 32 << 20;
-/// Most stored reports of a manifest.
+/// Maximum bytes of a report.
+const MAX_BYTES: usize = 32 << 20;
+/// Maximum number of stored reports of a manifest.
 const KEPT: i64 = 50;
 
 /// A report, ready to be stored.
@@ -45,8 +45,8 @@ struct Prepared {
 
 fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
     let refuse = |description: String| Error::invalid_field("report", description);
-    if request.report.len() > MOST_BYTES {
-        return Err(refuse(format!("has {} bytes; at most {MOST_BYTES} are stored", request.report.len())));
+    if request.report.len() > MAX_BYTES {
+        return Err(refuse(format!("has {} bytes; at most {MAX_BYTES} are stored", request.report.len())));
     }
     let report = match request.scanner() {
         ours::ScannerName::Grype => grype::report(&request.report),

@@ -26,9 +26,9 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 const USUAL_DAYS: i64 = 30;
 /// Rows of a list by usage or activity.
 const USUAL_ROWS: i32 = 10;
-const MOST_ROWS: i32 = 100;
+const MAX_ROWS: i32 = 100;
 /// Direct children that are measured for one list.
-const MOST_CHILDREN: i64 = 2000;
+const MAX_CHILDREN: i64 = 2000;
 
 /// Rejects a scope that is neither a group nor a repository.
 async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
@@ -61,7 +61,7 @@ async fn top_usage(
     let request = call.request();
     let limit = match request.limit {
         0 => USUAL_ROWS,
-        limit if limit > 0 => limit.min(MOST_ROWS),
+        limit if limit > 0 => limit.min(MAX_ROWS),
         _ => return Err(Error::invalid_field("limit", "must not be negative")),
     };
     let kind = match request.order() {
@@ -97,11 +97,11 @@ async fn top_usage(
 async fn children(tx: &mut ReadTx, scope: &Uidp) -> Result<Vec<ours::UsageRow>> {
     let sql = "SELECT uid, name FROM groups WHERE parent = $1 UNION ALL SELECT uid, name FROM repos WHERE parent = $1
                LIMIT $2";
-    let params = [Value::from(scope.as_str()), Value::Int(MOST_CHILDREN + 1)];
+    let params = [Value::from(scope.as_str()), Value::Int(MAX_CHILDREN + 1)];
     let read = |row: &Row<'_>| Ok::<_, Error>(ours::UsageRow { uid: row.text(0)?, name: row.text(1)?, amount: 0 });
     let mut rows = tx.query(sql, &params, read).await?;
-    if rows.len() as i64 > MOST_CHILDREN {
-        let text = format!("the group has more than {MOST_CHILDREN} children; measure a group below it");
+    if rows.len() as i64 > MAX_CHILDREN {
+        let text = format!("the group has more than {MAX_CHILDREN} children; measure a group below it");
         return Err(Error::precondition("GROUP_TOO_LARGE", scope.as_str(), text));
     }
     for row in &mut rows {

@@ -319,8 +319,8 @@ async fn record(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: Mic
     Ok(())
 }
 
-/// Most moves of one response.
-const MOST_MOVES: i64 = 1000;
+/// Maximum number of moves of one response.
+const MAX_MOVES: i64 = 1000;
 
 /// Moves of a tag in a period, the oldest first; removals are not moves. If there are too many, the oldest
 /// are returned if the period has a beginning, so that a caller can continue from there, else the newest.
@@ -340,7 +340,7 @@ pub(crate) async fn moves(
         Value::from(name),
         Value::Int(start.unwrap_or(i64::MIN)),
         Value::Int(end.unwrap_or(i64::MAX)),
-        Value::Int(MOST_MOVES),
+        Value::Int(MAX_MOVES),
     ];
     let mut moves = tx.query(&sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.text(1)?))).await?;
     if start.is_none() {

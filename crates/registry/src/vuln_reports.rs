@@ -19,8 +19,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListVulnReports>(handler!(list)).read::<GetRawVulnReport>(handler!(raw))
 }
 
-/// Most bytes of findings for one response.
-const MOST_BYTES: i64 = 100 << 20;
+/// Maximum bytes of findings for one response.
+const MAX_BYTES: i64 = 100 << 20;
 
 /// Which reports are meant, within one visible range. Empty texts and zeros mean any.
 struct ReportFilter {
@@ -96,7 +96,7 @@ async fn require_small(tx: &mut ReadTx, wanted: &[ReportFilter]) -> Result<()> {
         let sum = tx.query_opt(&sql, &wanted.params(), |row| row.opt_int(0).map_err(Error::from)).await?;
         bytes = bytes.saturating_add(sum.flatten().unwrap_or(0));
     }
-    if bytes <= MOST_BYTES {
+    if bytes <= MAX_BYTES {
         return Ok(());
     }
     Err(Error::new(
@@ -133,8 +133,8 @@ fn report(row: &Row<'_>) -> Result<(Micros, v1::VulnReport)> {
     Ok((created_at, report))
 }
 
-/// Most elements of one list of a vulnerability.
-const MOST_ELEMENTS: usize = 1000;
+/// Maximum number of elements of one list of a vulnerability.
+const MAX_ELEMENTS: usize = 1000;
 
 /// A list in which everything stands once.
 #[derive(Default)]
@@ -146,7 +146,7 @@ struct UniqueList {
 impl UniqueList {
     fn add(&mut self, items: impl IntoIterator<Item = String>) {
         for item in items {
-            if !item.is_empty() && self.list.len() < MOST_ELEMENTS && self.known.insert(item.clone()) {
+            if !item.is_empty() && self.list.len() < MAX_ELEMENTS && self.known.insert(item.clone()) {
                 self.list.push(item);
             }
         }
@@ -265,7 +265,7 @@ fn raw_report(row: &Row<'_>) -> Result<(Micros, v1::RawVulnReport)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, MOST_ELEMENTS, State, merged};
+    use super::{Finding, MAX_ELEMENTS, State, merged};
 
     fn finding(id: &str, purl: &str, severity: i32) -> Finding {
         let (id, purl, related) = (id.to_owned(), purl.to_owned(), format!("https://example.com/{purl}"));
@@ -277,7 +277,7 @@ mod tests {
         let twice = |n: usize| [finding("CVE-1", &format!("pkg:{n}"), 3), finding("CVE-1", &format!("pkg:{n}"), 4)];
         let found = merged((0..20_000).flat_map(twice).collect());
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].purls.len(), found[0].related_urls.len()), (MOST_ELEMENTS, MOST_ELEMENTS));
+        assert_eq!((found[0].purls.len(), found[0].related_urls.len()), (MAX_ELEMENTS, MAX_ELEMENTS));
         assert_eq!((&*found[0].purls[0], &*found[0].purls[1]), ("pkg:0", "pkg:1"));
         assert_eq!(merged(twice(7).into()).remove(0).purls, ["pkg:7"]);
     }

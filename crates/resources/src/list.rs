@@ -322,7 +322,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Most rows that are skipped while several ranges are merged: all of them are read.
+/// Maximum number of rows that are skipped while several ranges are merged: all of them are read.
 const MERGED_SKIP: i64 = 10_000;
 
 /// Up to this many rows are sorted at once; more are read along the index of their organization.

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 /// Compiled patterns, of which each takes up to 256 KiB and mostly a tenth of that.
 static COMPILED: LazyLock<Mutex<Memory<String, Arc<Regex>>>> = LazyLock::new(|| Memory::new(128));
 /// Which pattern of a list matches a name first.
-static MATCHES: LazyLock<Mutex<Memory<Key, Outcome>>> = LazyLock::new(|| Memory::new(MOST_NAMES));
+static MATCHES: LazyLock<Mutex<Memory<Key, Outcome>>> = LazyLock::new(|| Memory::new(MAX_CACHED_NAMES));
 /// The same for lists with more names than the former cache holds: tags of a very large repository.
 static LARGE: LazyLock<Mutex<Memory<Key, Arc<Outcomes>>>> = LazyLock::new(|| Memory::new(1));
 /// What is wrong with a pattern, if anything.
@@ -27,8 +27,8 @@ static PROBLEMS: LazyLock<Mutex<Memory<Key, Option<String>>>> = LazyLock::new(||
 /// Permits for matching outside of deferred work.
 static MATCHING: Semaphore = Semaphore::const_new(4);
 
-/// Most names of one list whose results are cached together.
-const MOST_NAMES: usize = 1 << 17;
+/// Maximum number of names of one list whose results are cached together.
+const MAX_CACHED_NAMES: usize = 1 << 17;
 
 /// The first half of a SHA-256 over patterns and names.
 type Key = [u8; 16];
@@ -99,7 +99,7 @@ fn compiled(pattern: &str) -> std::result::Result<Arc<Regex>, String> {
 /// Deferred work, if the result is not cached: the transaction must run by `write_deferring` or
 /// `read_deferring`. INTERNAL for a stored pattern that does not compile.
 pub fn first_matches(patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {
-    first_matches_within(MOST_NAMES, patterns, names)
+    first_matches_within(MAX_CACHED_NAMES, patterns, names)
 }
 
 fn first_matches_within(most: usize, patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use crate::front::Front;
 use crate::query::{GIVEN_TWICE, Parameter};
 
-/// Most wrong parameters that one response names.
-const MOST_VIOLATIONS: usize = 100;
+/// Maximum number of wrong parameters that one response names.
+const MAX_VIOLATIONS: usize = 100;
 
 /// Encoding a larger body holds up others on the same thread.
 const ENCODED_ASIDE_FROM: usize = 64 << 10;
@@ -66,7 +66,7 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<Encoded> {
                 Err(error) => Some(violation(name, error)),
             };
             violations.extend(wrong);
-            if violations.len() >= MOST_VIOLATIONS {
+            if violations.len() >= MAX_VIOLATIONS {
                 break;
             }
         }

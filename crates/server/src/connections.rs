@@ -13,9 +13,9 @@ use crate::options::Options;
 const RESERVED: u64 = 256;
 /// Descriptors of one connection: its socket, and the file of a blob that it reads or writes.
 const DESCRIPTORS_EACH: u64 = 2;
-/// Most public connections where nothing is configured.
+/// Maximum number of public connections where nothing is configured.
 const DEFAULT_CONNECTIONS: usize = 10_000;
-/// Most public connections of one address where nothing is configured.
+/// Maximum number of public connections of one address where nothing is configured.
 const DEFAULT_BY_ADDRESS: usize = 512;
 /// Connections of the admin listener: probes and a collector of metrics, each a few.
 const ADMIN_CONNECTIONS: usize = 64;

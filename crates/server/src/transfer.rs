@@ -78,7 +78,7 @@ pub(crate) async fn owner(db: &Db) -> Result<String, StartError> {
 /// Rows of the first page of a table.
 const FIRST_PAGE: usize = 16;
 /// Rows of a page at most.
-const MOST_ROWS: usize = 10_000;
+const MAX_ROWS: usize = 10_000;
 /// Bytes that a page should have at most: rows with images and manifests are megabytes.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -92,7 +92,7 @@ impl PageSize {
     fn next(&mut self, page: &[Vec<Cell>]) {
         let bytes: usize = page.iter().flatten().map(Cell::size).sum();
         let fitting = PAGE_BYTES / (bytes / page.len().max(1)).max(1);
-        self.0 = (self.0 * 4).min(fitting).clamp(1, MOST_ROWS);
+        self.0 = (self.0 * 4).min(fitting).clamp(1, MAX_ROWS);
     }
 }
 

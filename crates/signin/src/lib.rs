@@ -49,7 +49,7 @@ pub use redirect::Redirects;
 pub use secrets::Random;
 pub use tables::TABLES;
 
-/// Most bytes of a form.
+/// Maximum bytes of a form.
 const FORM_BYTES: usize = 32 << 10;
 
 /// What the pages are made of.

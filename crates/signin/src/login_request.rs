@@ -13,8 +13,8 @@ use crate::redirect::Redirects;
 
 /// Longest of any one value that has no rule of its own.
 const LONGEST: usize = 4096;
-/// Most audiences, and most groups.
-const MOST: usize = 50;
+/// Maximum number of audiences, and of groups.
+const MAX_ELEMENTS: usize = 50;
 /// The client that published command lines name when they mean any provider of the operator.
 const ANY_CLIENT: &str = "auth0";
 
@@ -167,7 +167,7 @@ pub(crate) fn audiences(list: Option<&str>, default: &str) -> Result<Vec<String>
     };
     let mut audiences: Vec<String> = list.split(',').map(|one| one.trim().to_owned()).collect();
     audiences.dedup();
-    if audiences.len() > MOST || audiences.iter().any(|one| one.is_empty() || !is_plain(one)) {
+    if audiences.len() > MAX_ELEMENTS || audiences.iter().any(|one| one.is_empty() || !is_plain(one)) {
         return Err(Problem::bad("The parameter audience is a list of audiences with commas between them."));
     }
     Ok(audiences)
@@ -187,7 +187,7 @@ fn scopes(parameters: &Parameters) -> Result<Vec<String>, Problem> {
         scopes.push(scope.ok_or_else(|| Problem::bad("The parameter scope has a broken escape."))?);
     }
     let wrong = |scope: &String| scope.len() > LONGEST || scope.chars().any(char::is_control);
-    if scopes.len() > MOST || scopes.iter().any(wrong) {
+    if scopes.len() > MAX_ELEMENTS || scopes.iter().any(wrong) {
         return Err(Problem::bad("The parameter scope is the UIDP or the name of a group, at most fifty times."));
     }
     Ok(scopes)

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bowline_core::Micros;
 use bowline_pipeline::{Entry, TtlCache, network};
 
-/// Most addresses in the cache.
+/// Maximum number of addresses in the cache.
 const REMEMBERED: usize = 10_000;
 
 /// Counts tries by address, in windows that begin with the first try.

@@ -16,7 +16,7 @@ const MEMBER: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
 /// The record at the end without the comment behind it.
 const END_BYTES: usize = 22;
-const MOST_COMMENT: u64 = 65_535;
+const MAX_COMMENT: u64 = 65_535;
 const LOCATOR_BYTES: usize = 20;
 
 /// A member as the list of members has it.
@@ -128,7 +128,7 @@ struct Directory {
 impl Directory {
     fn find(file: &mut File, length: u64) -> Result<Directory, ArchiveError> {
         // The locator of ZIP64 lies right before the record at the end, and a comment may follow it.
-        let from = length.saturating_sub(END_BYTES as u64 + MOST_COMMENT + LOCATOR_BYTES as u64);
+        let from = length.saturating_sub(END_BYTES as u64 + MAX_COMMENT + LOCATOR_BYTES as u64);
         file.seek(SeekFrom::Start(from))?;
         let mut tail = Vec::new();
         file.take(length - from).read_to_end(&mut tail)?;

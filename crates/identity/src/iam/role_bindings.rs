@@ -248,7 +248,7 @@ async fn create_batch_v2(
     Ok(changed.map(|_| v2::BatchCreateRoleBindingsResponse { role_bindings }))
 }
 
-/// Most bindings of one batch.
+/// Maximum number of bindings of one batch.
 const BATCH: usize = 25;
 
 /// Creates all of these bindings or none, in order; `field` is what the caller calls the list.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_authn::matching::{ClaimMatch, Compiled, Expect};
 use bowline_core::{Error, Result};
 
-/// Most patterns in the cache, of all identities together; above it the cache is cleared. Each may hold a
+/// Maximum number of patterns in the cache, of all identities together; above it the cache is cleared. Each may hold a
 /// quarter of a megabyte of automata, and what callers store must not fill the memory.
 const REMEMBERED: usize = 256;
 

@@ -87,7 +87,7 @@ pub(super) async fn begin(
     iam_changed(tx).await
 }
 
-/// Most groups of one statement.
+/// Maximum number of groups of one statement.
 const AT_ONCE: usize = 50;
 
 async fn mapped_groups(tx: &mut ReadTx, provider: &str, groups: &[String]) -> Result<BTreeSet<String>> {

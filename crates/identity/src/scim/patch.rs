@@ -38,19 +38,19 @@ pub(super) fn apply(attributes: &mut Map<String, Value>, message: &Value) -> Res
     let operations = operations.filter(|operations| !operations.is_empty());
     let operations =
         operations.ok_or_else(|| refuse(Refusal::InvalidSyntax, "Operations must be a list of at least one".into()))?;
-    if operations.len() > MOST || !operations.iter().all(is_bounded) {
-        let what = format!("at most {MOST} operations, and {MOST} members of an object");
+    if operations.len() > MAX_MEMBERS || !operations.iter().all(is_bounded) {
+        let what = format!("at most {MAX_MEMBERS} operations, and {MAX_MEMBERS} members of an object");
         return Err(refuse(Refusal::InvalidValue, what));
     }
     operations.iter().try_for_each(|operation| apply_one(attributes, operation))
 }
 
-/// Most operations of a message, and most members of an object in it: members are compared with one another.
-const MOST: usize = 100;
+/// Maximum number of operations of a message, and of members of an object in it, which are compared pairwise.
+const MAX_MEMBERS: usize = 100;
 
 fn is_bounded(value: &Value) -> bool {
     match value {
-        Value::Object(members) => members.len() <= MOST && members.values().all(is_bounded),
+        Value::Object(members) => members.len() <= MAX_MEMBERS && members.values().all(is_bounded),
         Value::Array(list) => list.iter().all(is_bounded),
         _ => true,
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::attributes::{CORE_SCHEMA, canonical_sub};
 
-/// Most comparisons of one filter.
+/// Maximum number of comparisons of one filter.
 const MAX_COMPARISONS: usize = 10;
 /// Longest filter or path, in bytes.
 const MAX_LENGTH: usize = 2048;

@@ -10,8 +10,8 @@ use url::Url;
 
 use super::problem::{Extent, Problem};
 
-/// Most entries of each cache.
-const MOST: usize = 10_000;
+/// Maximum number of entries of each cache.
+const MAX_ENTRIES: usize = 10_000;
 
 /// A digest of everything that a response depends on, including the account's password.
 type Key = [u8; 32];
@@ -32,7 +32,7 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn new() -> Known {
-        Known { grants: TtlCache::new(MOST), problems: TtlCache::new(MOST) }
+        Known { grants: TtlCache::new(MAX_ENTRIES), problems: TtlCache::new(MAX_ENTRIES) }
     }
 
     /// The cached `authorization` header for requests to the repository.

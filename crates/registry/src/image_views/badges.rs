@@ -13,7 +13,7 @@ use crate::vuln_counts;
 /// Tags of an image that are shown.
 const SHOWN_TAGS: usize = 50;
 /// Referrers, tags and members that one page reads.
-const MOST_ROWS: i64 = 20_000;
+const MAX_ROWS: i64 = 20_000;
 
 /// What is attached to an image, by the type of the artifact or the end of the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ async fn tags(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Result<()
         let (params, positions) = about(repo, images.keys());
         let sql = format!(
             "SELECT digest, name FROM tags {} WHERE parent = $1 AND digest IN ({positions}) ORDER BY digest, name
-             LIMIT {MOST_ROWS}",
+             LIMIT {MAX_ROWS}",
             tx.index_hint("tags_by_digest")
         );
         tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?
@@ -144,7 +144,7 @@ async fn platforms(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Resu
              FROM manifest_references f
              LEFT JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.digest
              LEFT JOIN manifests m ON m.digest = r.digest
-             WHERE f.manifest IN ({positions}) AND f.kind = 3 ORDER BY f.manifest, f.place LIMIT {MOST_ROWS}"
+             WHERE f.manifest IN ({positions}) AND f.kind = 3 ORDER BY f.manifest, f.place LIMIT {MAX_ROWS}"
         );
         let read =
             |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, [row.text(1)?, row.text(2)?, row.text(3)?], row.int(4)?));
@@ -190,7 +190,7 @@ async fn referrers(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Resu
         let (params, positions) = about(repo, images.keys());
         let sql = format!(
             "SELECT DISTINCT subject, artifact_type FROM repo_manifests {}
-             WHERE repo = $1 AND subject IN ({positions}) AND subject <> '' LIMIT {MOST_ROWS}",
+             WHERE repo = $1 AND subject IN ({positions}) AND subject <> '' LIMIT {MAX_ROWS}",
             tx.index_hint("repo_manifests_by_subject")
         );
         tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?

@@ -10,18 +10,18 @@ use bowline_store::{ReadTx, Row, Sql, Value};
 use super::page::{AT_ONCE, ImageText, Part, shown};
 
 /// Manifests of a repository that are put in order.
-const MOST_MANIFESTS: usize = 10_000;
+const MAX_MANIFESTS: usize = 10_000;
 /// Members of its indexes whose sizes are added up.
-const MOST_MEMBERS: usize = 100_000;
+const MAX_MEMBERS: usize = 100_000;
 
 /// The images of a page.
 pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: &Page) -> Result<Part> {
     let mut images: Vec<(i64, String)> = Vec::new();
     let mut members = 0;
     for digests in all(tx, repo, which).await?.chunks(AT_ONCE) {
-        members += count_members(tx, digests, MOST_MEMBERS - members + 1).await?;
-        if members > MOST_MEMBERS {
-            return Err(too_large(repo, format!("its indexes have more than {MOST_MEMBERS} members")));
+        members += count_members(tx, digests, MAX_MEMBERS - members + 1).await?;
+        if members > MAX_MEMBERS {
+            return Err(too_large(repo, format!("its indexes have more than {MAX_MEMBERS} members")));
         }
         images.extend(sizes(tx, repo, digests).await?);
     }
@@ -53,11 +53,11 @@ async fn all(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool)) -> Result<
         "SELECT r.digest, CASE WHEN {shown} THEN 1 ELSE 0 END FROM repo_manifests r {} WHERE r.repo = {position}",
         tx.index_hint("repo_manifests_by_pushed")
     );
-    query.bind(" ORDER BY r.pushed_at, r.digest LIMIT ", Value::Int(MOST_MANIFESTS as i64 + 1));
+    query.bind(" ORDER BY r.pushed_at, r.digest LIMIT ", Value::Int(MAX_MANIFESTS as i64 + 1));
     let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)? > 0));
     let rows = tx.query(&query.text, &query.params, read).await?;
-    if rows.len() > MOST_MANIFESTS {
-        return Err(too_large(repo, format!("it has more than {MOST_MANIFESTS} manifests")));
+    if rows.len() > MAX_MANIFESTS {
+        return Err(too_large(repo, format!("it has more than {MAX_MANIFESTS} manifests")));
     }
     Ok(rows.into_iter().filter(|(_, is_shown)| *is_shown).map(|(digest, _)| digest).collect())
 }

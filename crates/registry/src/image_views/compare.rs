@@ -13,7 +13,7 @@ use crate::sboms::{self, Candidates};
 use crate::{images, vuln_counts};
 
 /// Packages and findings that are shown.
-const MOST_SHOWN: usize = 10_000;
+const MAX_SHOWN: usize = 10_000;
 
 /// Two images, and where their packages are read from.
 pub(super) struct Pair {
@@ -35,7 +35,7 @@ pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::CompareImagesR
     let from = Side::load(tx, repo, &request.from_digest).await?;
     let to = Side::load(tx, repo, &request.to_digest).await?;
     let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| -> Vec<String> {
-        one.difference(other).take(MOST_SHOWN).cloned().collect()
+        one.difference(other).take(MAX_SHOWN).cloned().collect()
     };
     let shown = ours::ImageComparison {
         from_size: from.size,
@@ -112,7 +112,7 @@ fn changed_packages(from: &Versions, to: &Versions) -> Vec<ours::PackageChange> 
         from_version: text(from, name),
         to_version: text(to, name),
     };
-    changed.take(MOST_SHOWN).map(change).collect()
+    changed.take(MAX_SHOWN).map(change).collect()
 }
 
 #[cfg(test)]

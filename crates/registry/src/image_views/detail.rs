@@ -14,15 +14,15 @@ use crate::attached::{self, Documents, Layer};
 use crate::images;
 
 /// Layers and members that are shown.
-const MOST_PARTS: i64 = 1000;
+const MAX_PARTS: i64 = 1000;
 /// Referrers that are shown.
-const MOST_REFERRERS: i64 = 200;
+const MAX_REFERRERS: i64 = 200;
 /// Repositories that are counted as sharing an image.
-const MOST_SHARING: i64 = 1000;
+const MAX_SHARING: i64 = 1000;
 /// Bytes of the largest config that is read.
-const MOST_CONFIG_BYTES: u64 = 4 << 20;
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
 /// Steps of the history that are shown.
-const MOST_STEPS: usize = 1000;
+const MAX_STEPS: usize = 1000;
 
 /// An image without its history, and where that is read from.
 pub(super) struct Detail {
@@ -48,7 +48,7 @@ pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::GetImageReques
         run_config,
     };
     let config = attached::config(tx, repo, digest).await?;
-    Ok(Detail { shown, config: config.filter(|config| reads_history && config.size <= MOST_CONFIG_BYTES) })
+    Ok(Detail { shown, config: config.filter(|config| reads_history && config.size <= MAX_CONFIG_BYTES) })
 }
 
 /// The configuration that a container starts with; empty where the manifest has none.
@@ -66,7 +66,7 @@ async fn layers(tx: &mut ReadTx, digest: &str) -> Result<Vec<ours::ImageLayer>> 
     let read = |row: &Row<'_>| {
         Ok::<_, Error>(ours::ImageLayer { digest: row.text(0)?, media_type: row.text(1)?, size: row.int(2)? })
     };
-    tx.query(sql, &[Value::from(digest), Value::Int(MOST_PARTS)], read).await
+    tx.query(sql, &[Value::from(digest), Value::Int(MAX_PARTS)], read).await
 }
 
 async fn members(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<ours::IndexMember>> {
@@ -74,7 +74,7 @@ async fn members(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<ours:
                LEFT JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.digest
                LEFT JOIN manifests m ON m.digest = r.digest
                WHERE f.manifest = $2 AND f.kind = 3 ORDER BY f.place LIMIT $3";
-    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MOST_PARTS)];
+    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MAX_PARTS)];
     let read = |row: &Row<'_>| {
         let size = row.opt_int(4)?;
         Ok::<_, Error>(ours::IndexMember {
@@ -94,7 +94,7 @@ async fn referrers(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<our
          WHERE r.repo = $1 AND r.subject = $2 AND r.subject <> '' ORDER BY r.pushed_at DESC, r.digest LIMIT $3",
         tx.index_hint("repo_manifests_by_subject")
     );
-    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MOST_REFERRERS)];
+    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MAX_REFERRERS)];
     let read = |row: &Row<'_>| {
         Ok::<_, Error>(ours::ImageReferrer {
             digest: row.text(0)?,
@@ -117,10 +117,10 @@ async fn shared_with<T>(tx: &mut ReadTx, call: &Authorized<T>, repo: &Uidp, dige
             Value::from(&lower),
             Value::from(&upper),
             Value::from(repo.as_str()),
-            Value::Int(MOST_SHARING - count),
+            Value::Int(MAX_SHARING - count),
         ];
         count += tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
-        if count >= MOST_SHARING {
+        if count >= MAX_SHARING {
             break;
         }
     }
@@ -163,7 +163,7 @@ fn history(config: &[u8]) -> Vec<ours::HistoryStep> {
         comment,
         empty_layer,
     };
-    history.into_iter().take(MOST_STEPS).map(step).collect()
+    history.into_iter().take(MAX_STEPS).map(step).collect()
 }
 
 #[cfg(test)]

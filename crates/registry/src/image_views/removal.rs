@@ -13,10 +13,10 @@ use super::badges::about;
 use crate::content::{find_stored, take_out, take_out_unnamed_blobs};
 use crate::{limits, repos, tags};
 
-/// Most manifests that one deletion removes, including members and referrers.
-const MOST: usize = 500;
-/// Most memberships of the images of deleted indexes in indexes, which are all looked at.
-const MOST_MEMBERSHIPS: usize = 20_000;
+/// Maximum number of manifests that one deletion removes, including members and referrers.
+const MAX_REMOVED: usize = 500;
+/// Maximum number of memberships of the images of deleted indexes in indexes, which are all looked at.
+const MAX_MEMBERSHIPS: usize = 20_000;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 pub(super) async fn preview(
@@ -106,7 +106,7 @@ impl Plan {
     async fn extend(&mut self, tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
         let mut at = 0;
         while at < self.order.len() {
-            let part: Vec<String> = self.order[at..].iter().take(MOST).cloned().collect();
+            let part: Vec<String> = self.order[at..].iter().take(MAX_REMOVED).cloned().collect();
             at += part.len();
             for member in self.freed_members(tx, repo, &part).await? {
                 self.add(&member, ours::RemovalCause::Member);
@@ -114,8 +114,8 @@ impl Plan {
             for referrer in referrers(tx, repo, &part).await? {
                 self.add(&referrer, ours::RemovalCause::Referrer);
             }
-            if self.order.len() > MOST {
-                let text = format!("the deletion removes more than {MOST} manifests with what goes along; name fewer");
+            if self.order.len() > MAX_REMOVED {
+                let text = format!("the deletion removes more than {MAX_REMOVED} manifests with what goes along; name fewer");
                 return Err(Error::precondition("TOO_MANY_IMAGES", repo.as_str(), text));
             }
         }
@@ -134,13 +134,13 @@ impl Plan {
              WHERE f.manifest IN ({positions}) AND f.kind = 3
                AND NOT EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = $1 AND t.digest = f.digest)
              ORDER BY f.digest LIMIT {}",
-            MOST_MEMBERSHIPS + 1
+            MAX_MEMBERSHIPS + 1
         );
         let mut free: BTreeMap<String, bool> = BTreeMap::new();
         let memberships = tx.query(&sql, &params, pair).await?;
-        if memberships.len() > MOST_MEMBERSHIPS {
+        if memberships.len() > MAX_MEMBERSHIPS {
             let text =
-                format!("the images of the indexes are in more than {MOST_MEMBERSHIPS} places; name fewer indexes");
+                format!("the images of the indexes are in more than {MAX_MEMBERSHIPS} places; name fewer indexes");
             return Err(Error::precondition("TOO_MANY_IMAGES", repo.as_str(), text));
         }
         for (member, index) in memberships {
@@ -194,7 +194,7 @@ async fn referrers(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) -> Result<V
         "SELECT digest FROM repo_manifests {} WHERE repo = $1 AND subject IN ({positions}) AND subject <> ''
          ORDER BY digest LIMIT {}",
         tx.index_hint("repo_manifests_by_subject"),
-        MOST + 1
+        MAX_REMOVED + 1
     );
     let mut referrers: Vec<String> = tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     let names: Vec<String> = digests

@@ -7,7 +7,7 @@ use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Row, Value};
 use prost::Message;
 
-use super::{MOST_PREVIEWED, Plan, has_rules, stored_size};
+use super::{MAX_PREVIEWED, Plan, has_rules, stored_size};
 use crate::{limits, paths};
 
 /// Repositories on a page.
@@ -34,17 +34,17 @@ pub(super) async fn preview(
     let repos = repositories(tx, group, after, page.size.min(AT_ONCE)).await?;
     let tried = request.retention.as_ref().map(|retention| (group, retention));
     let mut repositories: Vec<ours::RetentionSum> = Vec::new();
-    let mut left = MOST_PREVIEWED;
+    let mut left = MAX_PREVIEWED;
     for (uid, name) in repos.shown {
         let repo = paths::stored(&uid)?;
         let size = stored_size(tx, &repo).await?;
         // The first one is read whatever it costs, so that each page has one; a repository that is too large costs nothing.
-        let cost = if size > MOST_PREVIEWED { 0 } else { size };
+        let cost = if size > MAX_PREVIEWED { 0 } else { size };
         if cost > left && !repositories.is_empty() {
             break;
         }
         left -= cost;
-        let sum = if size > MOST_PREVIEWED {
+        let sum = if size > MAX_PREVIEWED {
             ours::RetentionSum { too_large: true, ..ours::RetentionSum::default() }
         } else {
             sum_of(tx, &repo, tried, call.now()).await?

@@ -17,7 +17,7 @@ use super::{FORMAT, MANIFEST_CONTEXT, Manifest, Scratch};
 use crate::error::StartError;
 use crate::transfer::{BlobBytes, BlobSource};
 
-/// Most bytes of a manifest.
+/// Maximum bytes of a manifest.
 const MANIFEST: usize = 1 << 20;
 
 /// A backup whose database lies on the disk, opened.

@@ -14,7 +14,7 @@ use super::visibility::{Sequence, is_own, require_at, sequence};
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
 /// Days of one summary, and those without a beginning.
-const MOST_DAYS: i64 = 366;
+const MAX_DAYS: i64 = 366;
 const USUAL_DAYS: i64 = 30;
 
 /// The next part of a verification.
@@ -55,8 +55,8 @@ pub(super) async fn summary(tx: &mut ReadTx, call: &Authorized<audit::GetSummary
     let last = micros(request.end_time.as_ref(), "endTime")?.unwrap_or_else(|| call.now()).div_euclid(DAY);
     let first = micros(request.start_time.as_ref(), "startTime")?;
     let first = first.map_or(last - USUAL_DAYS, |first| first.div_euclid(DAY));
-    if last - first >= MOST_DAYS || last < first {
-        let why = format!("must be at most {MOST_DAYS} days before endTime, and not after it");
+    if last - first >= MAX_DAYS || last < first {
+        let why = format!("must be at most {MAX_DAYS} days before endTime, and not after it");
         return Err(Error::invalid_field("startTime", why));
     }
     let sql = "SELECT day, kind, entries FROM audit_days WHERE org = $1 AND day >= $2 AND day <= $3 ORDER BY day, kind";

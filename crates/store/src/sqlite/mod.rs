@@ -60,7 +60,7 @@ const WRITER_MMAP: u64 = 256 << 20;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Most bytes of the write-ahead log before it is checkpointed.
+/// Maximum bytes of the write-ahead log before it is checkpointed.
 const LOG: u64 = 64 << 20;
 
 #[derive(Clone)]

@@ -12,9 +12,9 @@ use super::filters::Source;
 use super::lists::{AdvisoryQuery, in_range, one_of, validate};
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 
-/// Most advisories that a page leaves out at its beginning: they are read all the same.
-pub(super) const MOST_SKIPPED: i64 = 1000;
-/// Most entries of an index in one batch.
+/// Maximum number of advisories that a page leaves out at its beginning: they are read all the same.
+pub(super) const MAX_SKIPPED: i64 = 1000;
+/// Maximum number of entries of an index in one batch.
 const LARGEST_BATCH: usize = 3200;
 
 /// The rows of the page, and one more if there are more.

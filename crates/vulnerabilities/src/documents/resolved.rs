@@ -51,16 +51,16 @@ pub(super) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
 }
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
-/// Most days of one call.
-const MOST_DAYS: i64 = 366;
-/// Most tags of one call.
-const MOST_TAGS: usize = 50;
-/// Most images whose SBOMs one call reads.
-const MOST_IMAGES: usize = 100;
-/// Most moves of a tag that one call looks at, the latest ones.
-const MOST_MOVES: i64 = 10_000;
-/// Most events that one call looks at.
-const MOST_EVENTS: i64 = 50_000;
+/// Maximum days of one call.
+const MAX_DAYS: i64 = 366;
+/// Maximum number of tags of one call.
+const MAX_TAGS: usize = 50;
+/// Maximum number of images whose SBOMs one call reads.
+const MAX_IMAGES: usize = 100;
+/// Maximum number of moves of a tag that one call looks at, the latest ones.
+const MAX_MOVES: i64 = 10_000;
+/// Maximum number of events that one call looks at.
+const MAX_EVENTS: i64 = 50_000;
 /// Names that one statement has.
 const NAMES_AT_ONCE: usize = 200;
 /// The tag that is meant where none is named.
@@ -97,8 +97,8 @@ impl ResolvedQuery {
                 of_repo.insert(USUAL_TAG.into());
             }
         }
-        if tags.values().map(BTreeSet::len).sum::<usize>() > MOST_TAGS {
-            return Err(Error::invalid_field("imageRefs", format!("at most {MOST_TAGS} tags together")));
+        if tags.values().map(BTreeSet::len).sum::<usize>() > MAX_TAGS {
+            return Err(Error::invalid_field("imageRefs", format!("at most {MAX_TAGS} tags together")));
         }
         let [first, last] = times.map(|(field, time)| {
             let time = time.ok_or_else(|| Error::invalid_field(field, format!("{field} is required")));
@@ -108,8 +108,8 @@ impl ResolvedQuery {
         if last < first {
             return Err(Error::invalid_field(times[1].0, format!("must not be before {}", times[0].0)));
         }
-        if last - first >= MOST_DAYS {
-            return Err(Error::invalid_field(times[0].0, format!("at most {MOST_DAYS} days are reported at once")));
+        if last - first >= MAX_DAYS {
+            return Err(Error::invalid_field(times[0].0, format!("at most {MAX_DAYS} days are reported at once")));
         }
         Ok(ResolvedQuery { tags, days: (first..=last).map(|day| day * DAY).collect() })
     }
@@ -154,10 +154,10 @@ async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, asked: ResolvedQuery) -
             let by_day = images_by_day(tx, &repo, &tags, &shown.asked).await?;
             let digests: BTreeSet<&String> = by_day.values().flatten().collect();
             images += digests.len();
-            if images > MOST_IMAGES {
+            if images > MAX_IMAGES {
                 return Err(Error::new(
                     Reason::RequestTooLarge,
-                    format!("The tags were at more than {MOST_IMAGES} images: name fewer, or a shorter time"),
+                    format!("The tags were at more than {MAX_IMAGES} images: name fewer, or a shorter time"),
                 ));
             }
             for digest in digests {
@@ -249,7 +249,7 @@ async fn images_by_day(
 async fn moves(tx: &mut ReadTx, repo: &Uidp, tag: &str, end: Micros) -> Result<Vec<(Micros, String)>> {
     let sql = "SELECT at, digest FROM tag_history WHERE repo = $1 AND name = $2 AND at < $3
                ORDER BY at DESC, id DESC LIMIT $4";
-    let params = [Value::from(repo.as_str()), Value::from(tag), Value::Int(end), Value::Int(MOST_MOVES)];
+    let params = [Value::from(repo.as_str()), Value::from(tag), Value::Int(end), Value::Int(MAX_MOVES)];
     let mut moves = tx.query(sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.text(1)?))).await?;
     moves.reverse();
     Ok(moves)
@@ -276,7 +276,7 @@ async fn resolutions(
         let mut params = vec![Value::from(ReviewStatus::Approved as i32), Value::Int(asked.start())];
         params.extend(above.iter().copied().map(Value::from));
         params.extend(names.iter().copied().map(Value::from));
-        params.push(Value::Int(MOST_EVENTS + 1));
+        params.push(Value::Int(MAX_EVENTS + 1));
         let sql = format!(
             "SELECT a.uid, a.artifact_name, a.advisory_id, a.aliases, e.type, e.at FROM advisories a
              JOIN advisory_events e ON e.advisory = a.uid AND e.state = $1
@@ -289,7 +289,7 @@ async fn resolutions(
             params.len()
         );
         let events = tx.query(&sql, &params, read).await?;
-        if events.len() as i64 > MOST_EVENTS {
+        if events.len() as i64 > MAX_EVENTS {
             return Err(Error::new(
                 Reason::RequestTooLarge,
                 "The advisories about these images have too many events for one report: name fewer images",

@@ -10,13 +10,13 @@ use bowline_store::{Db, ReadTx, Row, Value};
 use super::statements::among;
 use super::visible::{Generations, VISIBLE};
 
-/// Most records in the response to one query; the rest is on further pages.
-const MOST_OF_A_QUERY: usize = 1000;
-/// Most records of all queries of a batch together.
-const MOST_OF_A_BATCH: usize = 50_000;
+/// Maximum number of records in the response to one query; the rest is on further pages.
+const MAX_PER_QUERY: usize = 1000;
+/// Maximum number of records of all queries of a batch together.
+const MAX_PER_BATCH: usize = 50_000;
 /// Bytes of whole records in one response.
-const MOST_BYTES: usize = 32 << 20;
-/// Most packages of one statement: its result is held in memory.
+const MAX_BYTES: usize = 32 << 20;
+/// Maximum number of packages of one statement: its result is held in memory.
 const PACKAGES_AT_ONCE: usize = 64;
 
 /// Queries of the visible records.
@@ -121,7 +121,7 @@ async fn whole(tx: &mut ReadTx, results: Results<RecordMatch>) -> Result<Results
         for record in part {
             let body = bodies.remove(&record.n).ok_or_else(|| Error::internal("a record has no body"))?;
             bytes += body.len();
-            if bytes > MOST_BYTES && last.is_some() {
+            if bytes > MAX_BYTES && last.is_some() {
                 return Ok(Results { found, next: last });
             }
             last = Some(record.id.clone());
@@ -144,7 +144,7 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<RecordMa
         queries.iter().map(|query| VersionQuery::new(&query.ecosystem, query.version.as_deref())).collect();
     let mut results = vec![Results { found: Vec::new(), next: None }; queries.len()];
     let generations = Generations::read(tx).await?;
-    let mut budget = MOST_OF_A_BATCH;
+    let mut budget = MAX_PER_BATCH;
     let packages: Vec<(PackageKey, Vec<usize>)> = packages.into_iter().collect();
     for part in packages.chunks(PACKAGES_AT_ONCE) {
         if budget > 0 {
@@ -207,7 +207,7 @@ async fn candidates(
                 held += 1;
             }
         }
-        if held > 2 * MOST_OF_A_BATCH {
+        if held > 2 * MAX_PER_BATCH {
             held = squeeze(results, &order, &mut is_closed, budget);
         }
         Ok(())
@@ -229,7 +229,7 @@ fn squeeze(results: &mut [Results<RecordMatch>], order: &[usize], is_closed: &mu
         }
         tidy(found);
         // One more than the response has shows that there is a further page.
-        let most = left.min(MOST_OF_A_QUERY);
+        let most = left.min(MAX_PER_QUERY);
         found.truncate(most + 1);
         left -= found.len().min(most);
         held += found.len();
@@ -251,7 +251,7 @@ fn cut(results: &mut Results<RecordMatch>, query: &Query, budget: usize) {
     }
     let found = &mut results.found;
     tidy(found);
-    let most = budget.min(MOST_OF_A_QUERY);
+    let most = budget.min(MAX_PER_QUERY);
     if found.len() > most {
         found.truncate(most);
         results.next = found.last().map(|last| last.id.clone());

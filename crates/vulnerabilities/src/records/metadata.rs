@@ -23,14 +23,14 @@ pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
     })
 }
 
-/// Most different ids of one call.
-const MOST_IDS: usize = 1000;
+/// Maximum number of different ids of one call.
+const MAX_IDS: usize = 1000;
 /// Records that one statement reads.
 const BODIES_AT_ONCE: usize = 32;
 /// Ids that are looked for at once where few are missing to a page.
 const FEWEST_AT_ONCE: usize = 64;
 /// Bytes of records after which a page ends early.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The parameters of v1 and v2.
 pub(super) struct VersionQuery {
@@ -101,8 +101,8 @@ pub(super) async fn page_of<T: Send>(
     if !asked.id.is_empty() {
         ids.insert(&asked.id);
     }
-    if ids.len() > MOST_IDS {
-        return Err(Error::invalid_field("ids", format!("has {} different ids; {MOST_IDS} are the most", ids.len())));
+    if ids.len() > MAX_IDS {
+        return Err(Error::invalid_field("ids", format!("has {} different ids; {MAX_IDS} are the most", ids.len())));
     }
     // The first page counts, and its tokens carry what it counted.
     let counted = page.cursor.as_ref().and_then(|cursor| match cursor.key {
@@ -236,7 +236,7 @@ async fn newest(
 async fn described<T: Send>(tx: &mut ReadTx, records: &[(String, i64)], describe: Describe<T>) -> Result<Vec<T>> {
     let (mut all, mut bytes) = (Vec::new(), 0);
     for part in records.chunks(BODIES_AT_ONCE) {
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             break;
         }
         let mut described: Vec<Option<T>> = part.iter().map(|_| None).collect();

@@ -30,15 +30,15 @@ fn validate(request: &feeds::StageRecordsRequest) -> Vec<FieldViolation> {
         description: "is no identifier of a record".into(),
     };
     let mut violations: Vec<FieldViolation> = wrong.map(violation).into_iter().collect();
-    if request.records.len() > MOST_RECORDS {
-        let description = format!("has {} elements; {MOST_RECORDS} are the most", request.records.len());
+    if request.records.len() > MAX_RECORDS {
+        let description = format!("has {} elements; {MAX_RECORDS} are the most", request.records.len());
         violations.push(FieldViolation { field: "records".into(), description });
     }
     violations
 }
 
-/// Most records of a batch.
-const MOST_RECORDS: usize = 1000;
+/// Maximum number of records of a batch.
+const MAX_RECORDS: usize = 1000;
 
 /// A batch as it was read, before the transaction that takes it: that one holds the writer.
 struct Batch {

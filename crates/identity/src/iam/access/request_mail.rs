@@ -8,7 +8,7 @@ use crate::iam::groups::GroupRow;
 use crate::iam::identities;
 use crate::mail::{self, Mail};
 
-/// Most owners who get the mail.
+/// Maximum number of owners who get the mail.
 const TOLD: i64 = 20;
 
 /// Queues a mail to each owner with a verified address.

@@ -10,7 +10,7 @@ use crate::scan_reports::parse::rank;
 
 /// Steps of one summary: tags looked at, and vulnerabilities of the reports that they show. It holds one of the few turns
 /// of costly reads, so repositories that may need more than is left are left out.
-const MOST_STEPS: usize = 20_000_000;
+const MAX_STEPS: usize = 20_000_000;
 
 /// Counts by number of the severity.
 type Counts = BTreeMap<i32, usize>;
@@ -69,7 +69,7 @@ impl FindingHistory {
         let days = usize::try_from(last - first + 1).unwrap_or(0);
         let mut summary = HistorySummary { days: vec![DayCounts::default(); days], ..HistorySummary::default() };
         let mut vulnerabilities: BTreeSet<&str> = BTreeSet::new();
-        let mut steps = MOST_STEPS;
+        let mut steps = MAX_STEPS;
         for repo in &self.repos {
             match steps.checked_sub(repo.steps(days)) {
                 Some(left) => {

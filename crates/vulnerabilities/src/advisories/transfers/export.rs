@@ -23,7 +23,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 type Call = Authorized<ours::ExportAdvisoriesRequest>;
 
-/// Most bytes of events that a page is made of.
+/// Maximum bytes of events that a page is made of.
 const PAGE_BYTES: i64 = 16 << 20;
 
 async fn export(tx: &mut ReadTx, call: &Call) -> Result<ours::ExportAdvisoriesResponse> {

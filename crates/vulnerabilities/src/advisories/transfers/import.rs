@@ -25,12 +25,12 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .validate::<ImportAdvisories>(|request| validate(request.advisories.len()).into_iter().collect())
 }
 
-/// Most advisories of a batch: each batch is one transaction.
-const MOST_ADVISORIES: usize = 100;
+/// Maximum number of advisories of a batch: each batch is one transaction.
+const MAX_ADVISORIES: usize = 100;
 
 fn validate(advisories: usize) -> Option<FieldViolation> {
-    let description = format!("at most {MOST_ADVISORIES} elements");
-    (advisories > MOST_ADVISORIES).then(|| FieldViolation { field: "advisories".into(), description })
+    let description = format!("at most {MAX_ADVISORIES} elements");
+    (advisories > MAX_ADVISORIES).then(|| FieldViolation { field: "advisories".into(), description })
 }
 
 type Call = Authorized<ours::ImportAdvisoriesRequest>;

@@ -10,12 +10,12 @@ use bowline_core::Micros;
 use prost::Message as _;
 
 use super::super::event_calls::new_event;
-use super::super::events::{MOST_EVENT_BYTES, MOST_EVENTS};
+use super::super::events::{MAX_EVENT_BYTES, MAX_EVENTS};
 use super::super::rows::{AdvisoryRow, Subject, folded};
 use super::super::shapes;
 
-/// Most aliases of an advisory; the rule of the field says the same.
-const MOST_ALIASES: usize = 50;
+/// Maximum number of aliases of an advisory; the rule of the field says the same.
+const MAX_ALIASES: usize = 50;
 
 /// What the caller may do besides adding.
 #[derive(Clone, Copy, Debug)]
@@ -171,8 +171,8 @@ impl Plan {
         let is_free = !given.advisory_id.is_empty() && !self.taken.contains(&given.advisory_id);
         let advisory_id = if is_free { given.advisory_id.clone() } else { String::new() };
         let aliases: Vec<String> = names.into_iter().filter(|name| *name != advisory_id).collect();
-        if aliases.len() > MOST_ALIASES {
-            return Step::refused(format!("it has more than {MOST_ALIASES} aliases"));
+        if aliases.len() > MAX_ALIASES {
+            return Step::refused(format!("it has more than {MAX_ALIASES} aliases"));
         }
         let entry = Entry {
             row: None,
@@ -205,8 +205,8 @@ impl Plan {
     fn extend(&mut self, at: usize, names: &[String], events: Vec<v1::AdvisoryEvent>) -> Step {
         let (added, withheld) = self.missing(at, names);
         let entry = &self.entries[at];
-        if entry.aliases.len() + added.len() > MOST_ALIASES {
-            return Step::refused(format!("the advisory would have more than {MOST_ALIASES} aliases"));
+        if entry.aliases.len() + added.len() > MAX_ALIASES {
+            return Step::refused(format!("the advisory would have more than {MAX_ALIASES} aliases"));
         }
         let events = match self.append(at, events) {
             Ok(events) => events,
@@ -259,11 +259,11 @@ impl Plan {
             entry.bytes += event.encoded_len() as i64;
             added.push(event);
         }
-        if entry.events.len() as i64 > MOST_EVENTS || (!added.is_empty() && entry.bytes > MOST_EVENT_BYTES) {
+        if entry.events.len() as i64 > MAX_EVENTS || (!added.is_empty() && entry.bytes > MAX_EVENT_BYTES) {
             entry.events.truncate(before);
             entry.bytes = bytes;
             return Err(format!(
-                "the advisory would have more than {MOST_EVENTS} events, or events of more than {MOST_EVENT_BYTES} bytes"
+                "the advisory would have more than {MAX_EVENTS} events, or events of more than {MAX_EVENT_BYTES} bytes"
             ));
         }
         entry.published |= self.terms.approved && !added.is_empty();
