@@ -264,8 +264,8 @@ async fn every_example_of_a_handwritten_command_works() {
     server.bind(&identity, &server.role("owner"), &organization).await;
     server.group(&organization, "team").await;
     let (owner, operator) = (Terminal::new(&server), Terminal::new(&server));
-    owner.keep(&server.actor("owner", &organization).await);
-    operator.keep(&server.operator().await);
+    owner.sign_in_as(&server.actor("owner", &organization).await);
+    operator.sign_in_as(&server.operator().await);
     let settings = &server.server().parts().settings;
     let token = server.idp().token("build", &settings.auth_url, Value::Null);
     for terminal in [&owner, &operator] {

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::fixture::{Caller, Fixture, Kind, Place, Standing, UNSHARED};
 use crate::oracle::{holds, needed, within};
-use crate::table::{Judged, Row, table};
+use crate::table::{Check, Row, table};
 
 #[tokio::test]
 async fn explanations_agree_with_the_oracle_in_every_cell() {
@@ -19,8 +19,8 @@ async fn explanations_agree_with_the_oracle_in_every_cell() {
     let mut requirements = BTreeSet::new();
     for row in table() {
         // What others are told depends on what is needed alone.
-        let is_new = requirements.insert((row.validated == Judged::Operator, needed(&fixture, row.full_name)));
-        for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Nobody)) {
+        let is_new = requirements.insert((row.validated == Check::Operator, needed(&fixture, row.full_name)));
+        for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Anonymous)) {
             for place in &fixture.places {
                 let expected = allowed(&fixture, caller, &row, place);
                 cells[usize::from(expected)] += 1;
@@ -46,7 +46,7 @@ fn allowed(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> 
     let is_operator = matches!(caller.standing, Standing::Operator);
     let needed = needed(fixture, row.full_name);
     let suffices = needed.is_empty() || holds(caller, &needed, &place.group);
-    suffices && (row.validated != Judged::Operator || is_operator)
+    suffices && (row.validated != Check::Operator || is_operator)
 }
 
 async fn explain(actor: &Actor, identity: &str, row: &Row, place: &Place) -> own::AccessExplanation {
@@ -80,7 +80,7 @@ async fn explanations_name_nothing_hidden() {
         let known = fixture.all.lock().expect(UNSHARED).clone();
         let identities: Vec<String> = known[&Kind::Identity].iter().cloned().chain([fixture.segment(40)]).collect();
         let mut named = 0;
-        for reader in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Nobody)) {
+        for reader in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Anonymous)) {
             for place in &fixture.places {
                 let mut paths = vec![format!("/iam/v1/access:effective?scope={}&pageSize=200", place.group)];
                 for identity in identities.iter().map(String::as_str).chain([""]) {
@@ -117,7 +117,7 @@ fn may_be_named(fixture: &Fixture<'_>, reader: &Caller, uid: &str) -> bool {
     }
     let own_groups = match &reader.standing {
         Standing::Bound(bound) => bound.iter().any(|(group, _)| group == uid),
-        Standing::Nobody | Standing::Operator => false,
+        Standing::Anonymous | Standing::Operator => false,
     };
     let lists = |capability: &str| holds(reader, &BTreeSet::from([capability.to_owned()]), uid);
     let all = fixture.all.lock().expect(UNSHARED);
@@ -140,7 +140,7 @@ fn bound_in_sight(fixture: &Fixture<'_>, reader: &Caller, uid: &str) -> bool {
     let of_callers = fixture.callers.iter().filter(|caller| caller.actor.identity == uid);
     let groups = of_callers.flat_map(|caller| match &caller.standing {
         Standing::Bound(bound) => bound.clone(),
-        Standing::Nobody | Standing::Operator => Vec::new(),
+        Standing::Anonymous | Standing::Operator => Vec::new(),
     });
     let expired = fixture.callers.iter().find(|caller| caller.actor.name == "expired");
     let is_expired = expired.is_some_and(|caller| caller.actor.identity == uid);

@@ -89,7 +89,7 @@ pub(crate) struct Caller {
 #[derive(Clone)]
 pub(crate) enum Standing {
     /// No good token.
-    Nobody,
+    Anonymous,
     /// May everything.
     Operator,
     /// May what these roles say, at these groups and below.
@@ -296,7 +296,7 @@ impl<'s> Fixture<'s> {
         // Used once while it was good, so that the server may have it in its cache.
         let mut expired = self.caller("expired", "owner", own).await;
         expired.actor.grpc::<Validate>(()).await.expect("the token is good at first");
-        expired.standing = Standing::Nobody;
+        expired.standing = Standing::Anonymous;
         server.clock().advance(Duration::from_secs(3601));
         let operator = server.operator().await;
 
@@ -317,9 +317,9 @@ impl<'s> Fixture<'s> {
         let by_capability = self.exchanged(&owner, "owner narrowed to a few capabilities", &narrowed).await;
         let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;
         vec![
-            Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None },
+            Caller { actor: server.anonymous(), standing: Standing::Anonymous, only: None, inside: None },
             expired,
-            Caller { standing: Standing::Nobody, ..other_audience },
+            Caller { standing: Standing::Anonymous, ..other_audience },
             self.stranger().await,
             self.caller("viewer", "viewer", own).await,
             self.caller("editor", "editor", own).await,

@@ -8,7 +8,7 @@ use bowline_testkit::{Engine, TestServer};
 use crate::calls::{Outcome, over_grpc};
 use crate::fixture::Fixture;
 use crate::oracle::DENIED;
-use crate::table::{Judged, Row, table};
+use crate::table::{Check, Row, table};
 
 const FILE: &str = "tests/golden/role_method_matrix.txt";
 /// Room for the names of methods.
@@ -49,8 +49,8 @@ fn may(row: &Row, outcome: &Outcome, place: &str) -> bool {
     let let_through = row.let_through_at(place);
     assert!([let_through, DENIED].contains(&outcome.code), "{}: {outcome:?}", row.full_name);
     match row.validated {
-        Judged::List { .. } => outcome.body.contains(&format!("{place}/")),
-        Judged::Place | Judged::Caller | Judged::Operator | Judged::Themselves => outcome.code == let_through,
+        Check::List { .. } => outcome.body.contains(&format!("{place}/")),
+        Check::Scope | Check::Caller | Check::Operator | Check::Themselves => outcome.code == let_through,
     }
 }
 

@@ -15,7 +15,7 @@ async fn lists_show_what_the_caller_may_see_and_nothing_else(engine: Engine) {
     let server = TestServer::start(engine).await;
     let fixture = Fixture::new(&server).await;
     for row in table().iter().filter(|row| row.lists.is_some()) {
-        for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Nobody)) {
+        for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Anonymous)) {
             one(&fixture, engine, row, caller).await;
         }
     }

@@ -129,7 +129,7 @@ fn of_registry(fixture: &Fixture<'_>, caller: &Caller) -> Caller {
 }
 
 fn expected(fixture: &Fixture<'_>, caller: &Caller, route: &Route, place: &Place) -> u16 {
-    if matches!(caller.standing, Standing::Nobody) {
+    if matches!(caller.standing, Standing::Anonymous) {
         return 401;
     }
     let needed: BTreeSet<String> = route.needed.iter().flat_map(|method| oracle::needed(fixture, method)).collect();
@@ -210,7 +210,7 @@ fn digest(content: &[u8]) -> String {
 async fn catalog(fixture: &Fixture<'_>, caller: &Caller, actor: &Actor) -> Option<String> {
     let reply = actor.rest_with("GET", "/v2/_catalog?n=1000", HeaderMap::new(), Vec::new()).await;
     let name = &caller.actor.name;
-    if matches!(caller.standing, Standing::Nobody) {
+    if matches!(caller.standing, Standing::Anonymous) {
         return (reply.status != 401).then(|| format!("the catalog for {name}: {}", reply.text()));
     }
     let needed = oracle::needed(fixture, ListCatalog::FULL_NAME);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bowline_contract::{Auth, Contract};
 
 use crate::fixture::{Caller, Fixture, Place, Standing};
-use crate::table::{Judged, Row};
+use crate::table::{Check, Row};
 
 pub(crate) const OK: i32 = 0;
 pub(crate) const INVALID: i32 = 3;
@@ -30,7 +30,7 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
         return false;
     }
     let bound = match &caller.standing {
-        Standing::Nobody => return false,
+        Standing::Anonymous => return false,
         Standing::Operator => return true,
         Standing::Bound(bound) => bound,
     };
@@ -43,7 +43,7 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
 fn holds_around(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
     let bound = match &caller.standing {
         Standing::Bound(bound) => bound.iter().map(|(group, _)| group.clone()).collect(),
-        Standing::Nobody | Standing::Operator => Vec::new(),
+        Standing::Anonymous | Standing::Operator => Vec::new(),
     };
     let below = bound.into_iter().chain(caller.inside.clone()).filter(|group| within(group, uid));
     below.chain([uid.to_owned()]).any(|group| holds(caller, needed, &group))
@@ -77,42 +77,42 @@ fn holds_also(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) 
 
 /// The gRPC code that both transports must answer with.
 pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> i32 {
-    if matches!(caller.standing, Standing::Nobody) {
+    if matches!(caller.standing, Standing::Anonymous) {
         return UNAUTHENTICATED;
     }
     let needed = needed(fixture, row.decided_by.unwrap_or(row.full_name));
     let held = holds(caller, &needed, &place.group);
     match row.validated {
-        Judged::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,
-        Judged::Operator => {
+        Check::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,
+        Check::Operator => {
             if place.exists || row.absent_is_fine {
                 row.let_through
             } else {
                 NOT_FOUND
             }
         }
-        Judged::Caller => row.let_through,
-        Judged::List { refuses: false } => OK,
-        Judged::Themselves => DENIED,
-        Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
-        Judged::List { refuses: true } => {
+        Check::Caller => row.let_through,
+        Check::List { refuses: false } => OK,
+        Check::Themselves => DENIED,
+        Check::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
+        Check::List { refuses: true } => {
             if held && !place.exists && !row.absent_is_fine {
                 NOT_FOUND
             } else {
                 OK
             }
         }
-        Judged::Place if !held => DENIED,
-        Judged::Place if place.exists && !holds_also(fixture, caller, row, place) => DENIED,
-        Judged::Place if row.let_through_at(&place.group) != OK => row.let_through_at(&place.group),
-        Judged::Place if !place.exists => {
+        Check::Scope if !held => DENIED,
+        Check::Scope if place.exists && !holds_also(fixture, caller, row, place) => DENIED,
+        Check::Scope if row.let_through_at(&place.group) != OK => row.let_through_at(&place.group),
+        Check::Scope if !place.exists => {
             if row.absent_is_fine {
                 OK
             } else {
                 NOT_FOUND
             }
         }
-        Judged::Place => match row.grants {
+        Check::Scope => match row.grants {
             Some(role) if !holds(caller, &fixture.capabilities(role), granted_at(row, place)) => DENIED,
             _ => OK,
         },

@@ -164,7 +164,7 @@ pub(crate) async fn answers_are_those_of_before(directory: &Path, place: &Place,
     assert!(wrong.is_empty(), "{place:?}: {} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
     let parts = opened.server.parts();
     let verified = verify(&parts.storage.db, &parts.content, |_, _| {}).await.expect("the blobs are read");
-    assert!(verified.blobs > 0 && verified.bad.is_empty(), "{:?}", verified.bad);
+    assert!(verified.blobs > 0 && verified.damaged.is_empty(), "{:?}", verified.damaged);
     opened.server.stop().await;
     the_chain_holds(place);
     opened.token

@@ -86,7 +86,7 @@ pub enum Detail {
         /// Product domain of the method.
         domain: String,
         /// Whether it is of the first API version, whose ambiguous failures carry no details.
-        is_first_version: bool,
+        is_v1: bool,
     },
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Node {
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
-    /// An object that has a member twice: no one knows which is meant.
+    /// An object with a duplicate member; its name.
     Ambiguous(String),
 }
 
@@ -44,7 +44,7 @@ impl Node {
         Node::List(texts.into_iter().map(Node::text).collect())
     }
 
-    /// An object of its members, or why there is none.
+    /// A map, or `Ambiguous` if a name occurs twice.
     pub(crate) fn members(members: Vec<(String, Node)>) -> Node {
         let mut seen = BTreeSet::new();
         match members.iter().find(|(name, _)| !seen.insert(name.as_str())) {
@@ -62,8 +62,8 @@ impl Node {
     }
 }
 
-/// The text, or nothing if it is empty.
-pub(crate) fn filled(text: &str) -> Option<Node> {
+/// The text; absent if it is empty.
+pub(crate) fn non_empty_text(text: &str) -> Option<Node> {
     (!text.is_empty()).then(|| Node::text(text))
 }
 

@@ -149,8 +149,8 @@ pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
     let mut changes = Vec::new();
     for before in rows {
         remove(tx, &Uidp::parse(&before.id).map_err(Error::internal)?).await?;
-        let image = Some(ResourceSnapshot::of(&before));
-        changes.push(Change { kind: LIBRARY_ENTITLEMENT, uid: before.id, before: image, after: None });
+        let snapshot = Some(ResourceSnapshot::of(&before));
+        changes.push(Change { kind: LIBRARY_ENTITLEMENT, uid: before.id, before: snapshot, after: None });
     }
     Ok(changes)
 }

@@ -93,9 +93,9 @@ impl PolicyRow {
     }
 
     fn change(before: Option<&PolicyRow>, after: Option<&PolicyRow>) -> Vec<Change> {
-        let image = |row: Option<&PolicyRow>| row.map(|row| ResourceSnapshot::of(&row.shown()));
+        let snapshot = |row: Option<&PolicyRow>| row.map(|row| ResourceSnapshot::of(&row.shown()));
         let uid = before.or(after).map(|row| row.uid.as_str().to_owned()).unwrap_or_default();
-        vec![Change { kind: LIBRARY_POLICY, uid, before: image(before), after: image(after) }]
+        vec![Change { kind: LIBRARY_POLICY, uid, before: snapshot(before), after: snapshot(after) }]
     }
 }
 

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trigrams_are_told_once() {
+    fn trigrams_are_unique() {
         assert_eq!(trigrams("aaaab"), ["aaa", "aab"]);
         assert_eq!(trigrams("äöü"), ["äöü"]);
         assert!(trigrams("ab").is_empty());

@@ -46,9 +46,9 @@ impl Distribution {
             self.registry.note_pull(&request.client, name, reference, &pulled);
         }
         let found = pulled.manifest;
-        let is_known = range::is_known(request.header(header::IF_NONE_MATCH), &found.digest);
+        let is_not_modified = range::is_not_modified(request.header(header::IF_NONE_MATCH), &found.digest);
         let length = found.content.len();
-        let mut response = if is_known {
+        let mut response = if is_not_modified {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             let mut response = typed(StatusCode::OK, &found.media_type, found.content);

@@ -5,7 +5,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, hex};
 use bowline_fronts::request::is_form;

@@ -58,7 +58,7 @@ impl Authenticator {
                 "Unauthenticated: send an API token in the header \"Authorization: Bearer <token>\"",
             ));
         };
-        let digest = bowline_authn::wrap::sha256(token.as_bytes());
+        let digest = bowline_authn::crypto::sha256(token.as_bytes());
         if let Some(facts) = self.cached(&digest)
             && now < facts.expires_at
             && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str()))

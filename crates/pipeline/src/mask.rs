@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn explicit_masks_are_judged() {
+    fn explicit_masks_are_validated() {
         let good =
             validate_explicit(&repo(), vec!["description".into(), "sync_config.google".into(), "activeTags".into()])
                 .unwrap();

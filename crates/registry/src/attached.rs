@@ -30,18 +30,18 @@ const AT_ONCE: usize = 4;
 #[derive(Clone)]
 pub struct Documents {
     blobs: Arc<dyn BlobBytes>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Documents {
     /// Reads blobs through `blobs`.
     pub fn new(blobs: Arc<dyn BlobBytes>) -> Documents {
-        Documents { blobs, places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Documents { blobs, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// A permit to parse documents, held until it is dropped.
     pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit> {
-        self.places.clone().acquire_owned().await.map_err(Error::internal)
+        self.permits.clone().acquire_owned().await.map_err(Error::internal)
     }
 
     /// The bytes of a layer.
@@ -59,7 +59,7 @@ impl Documents {
     }
 }
 
-/// Maximum number of attached documents that are listed per image.
+/// Maximum number of manifests attached to an image, and of documents in each.
 const MAX_DOCUMENTS: i64 = 50;
 
 /// A layer of a manifest, whose blob the repository has.

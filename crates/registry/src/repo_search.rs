@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::images::SearchRepos;
 use bowline_core::{Error, Result, UidRange, intersect};
 use bowline_pipeline::{Authorized, Direction, Handlers, Page, PageRequest, SortKey, handler};
@@ -44,12 +44,12 @@ const BY_NAME: usize = 1;
 const BY_SIZE: usize = 2;
 const BY_PUSH: usize = 3;
 
-type Call = Authorized<ours::SearchReposRequest>;
+type Call = Authorized<own::SearchReposRequest>;
 
-async fn search(tx: &mut ReadTx, call: &Call) -> Result<ours::SearchReposResponse> {
+async fn search(tx: &mut ReadTx, call: &Call) -> Result<own::SearchReposResponse> {
     let request = call.request();
     let (scope, query) = (request.scope.clone(), request.query.trim().to_ascii_lowercase());
-    let filter = ours::SearchReposRequest { scope: scope.clone(), query: query.clone(), ..Default::default() };
+    let filter = own::SearchReposRequest { scope: scope.clone(), query: query.clone(), ..Default::default() };
     let request = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -78,7 +78,7 @@ async fn search(tx: &mut ReadTx, call: &Call) -> Result<ours::SearchReposRespons
     let uids: Vec<&str> = matches.iter().map(|one| one.uid.as_str()).collect();
     let repos = summaries(tx, &uids, activity::day_of(call.now())).await?;
     let next_page_token = next_page_token.unwrap_or_default();
-    Ok(ours::SearchReposResponse { repos, next_page_token, total_count, incomplete })
+    Ok(own::SearchReposResponse { repos, next_page_token, total_count, incomplete })
 }
 
 /// A page of all repositories in the ranges, along the index of their order.
@@ -87,7 +87,7 @@ async fn by_index(
     call: &Call,
     ranges: Vec<UidRange>,
     page: &Page,
-) -> Result<ours::SearchReposResponse> {
+) -> Result<own::SearchReposResponse> {
     let (filters, conditions, clauses) = (Vec::new(), Vec::new(), Vec::new());
     let selection = Selection { ranges, parent: None, filters, conditions, clauses };
     let total_count = list::total(tx, &TABLE, &selection).await?;
@@ -102,7 +102,7 @@ async fn by_index(
     let uids: Vec<&str> = rows.iter().map(|row| row.uid.as_str()).collect();
     let repos = summaries(tx, &uids, activity::day_of(call.now())).await?;
     let next_page_token = next_page_token.unwrap_or_default();
-    Ok(ours::SearchReposResponse { repos, next_page_token, total_count, incomplete: false })
+    Ok(own::SearchReposResponse { repos, next_page_token, total_count, incomplete: false })
 }
 
 /// A repository that matches, and what it is ordered by.
@@ -194,7 +194,7 @@ fn times(tx: &ReadTx) -> (String, String) {
 }
 
 /// The repositories of these UIDPs in the given order, a few statements for all of them.
-async fn summaries(tx: &mut ReadTx, uids: &[&str], today: i64) -> Result<Vec<ours::RepoSummary>> {
+async fn summaries(tx: &mut ReadTx, uids: &[&str], today: i64) -> Result<Vec<own::RepoSummary>> {
     if uids.is_empty() {
         return Ok(Vec::new());
     }
@@ -220,14 +220,14 @@ async fn summaries(tx: &mut ReadTx, uids: &[&str], today: i64) -> Result<Vec<our
     Ok(uids.iter().filter_map(|uid| repos.remove(*uid)).collect())
 }
 
-async fn rows(tx: &mut ReadTx, uids: &[&str]) -> Result<BTreeMap<String, ours::RepoSummary>> {
+async fn rows(tx: &mut ReadTx, uids: &[&str]) -> Result<BTreeMap<String, own::RepoSummary>> {
     let (pushed, pulled) = times(tx);
     let mut sql =
         Sql::new(format!("SELECT r.uid, r.parent, r.name, r.description, {pushed}, {pulled} FROM repos r WHERE "));
     sql.bind_list("r.uid IN ", uids.iter().map(|uid| Value::from(*uid)));
     let read = |row: &Row<'_>| {
         let uid = row.text(0)?;
-        let summary = ours::RepoSummary {
+        let summary = own::RepoSummary {
             uid: uid.clone(),
             parent: row.text(1)?,
             name: row.text(2)?,
@@ -235,7 +235,7 @@ async fn rows(tx: &mut ReadTx, uids: &[&str]) -> Result<BTreeMap<String, ours::R
             push_time: Some(row.int(4)?).filter(|at| *at > 0).and_then(timestamp),
             pull_time: Some(row.int(5)?).filter(|at| *at > 0).and_then(timestamp),
             pulls_by_day: vec![0; DAYS as usize],
-            ..ours::RepoSummary::default()
+            ..own::RepoSummary::default()
         };
         Ok::<_, Error>((uid, summary))
     };

@@ -62,7 +62,7 @@ const MAX_LAYERS: usize = 200;
 /// What may be the SBOM of an image.
 pub struct Candidates {
     /// The requested digest, and that of the image that it stands for.
-    asked: String,
+    requested: String,
     image: String,
     layers: Vec<Layer>,
 }
@@ -96,7 +96,7 @@ pub(crate) async fn candidates(tx: &mut ReadTx, repo: &Uidp, (digest, arch): (&s
             }
         }
     }
-    Ok(Candidates { asked: digest.to_owned(), image: image.digest, layers })
+    Ok(Candidates { requested: digest.to_owned(), image: image.digest, layers })
 }
 
 impl Documents {
@@ -118,7 +118,7 @@ impl Documents {
                 return read;
             }
         }
-        Err(Error::not_found(SBOM, candidates.asked))
+        Err(Error::not_found(SBOM, candidates.requested))
     }
 }
 

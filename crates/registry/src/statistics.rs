@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::statistics::{GetUsage, ListActivity, ListTopUsage};
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Micros, Result, Uidp};
@@ -38,12 +38,12 @@ async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp>
     stored.map(|_| scope.clone()).ok_or_else(|| Error::not_found(GROUP, scope.as_str()))
 }
 
-async fn usage(tx: &mut ReadTx, call: &Authorized<ours::GetUsageRequest>) -> Result<ours::Usage> {
+async fn usage(tx: &mut ReadTx, call: &Authorized<own::GetUsageRequest>) -> Result<own::Usage> {
     let scope = require_scope(tx, call).await?;
     let policies = limits::policies(tx, &scope).await?;
     let quotas = policies.iter().map(|policy| policy.byte_quota).filter(|quota| *quota > 0);
     let within = Scope::Subtree(scope.as_str());
-    Ok(ours::Usage {
+    Ok(own::Usage {
         scope: scope.as_str().into(),
         bytes: stored_bytes::total(tx, scope.as_str()).await?,
         upload_bytes: stored_bytes::of_open_uploads(tx, scope.as_str(), "").await?,
@@ -53,10 +53,7 @@ async fn usage(tx: &mut ReadTx, call: &Authorized<ours::GetUsageRequest>) -> Res
     })
 }
 
-async fn top_usage(
-    tx: &mut ReadTx,
-    call: &Authorized<ours::ListTopUsageRequest>,
-) -> Result<ours::ListTopUsageResponse> {
+async fn top_usage(tx: &mut ReadTx, call: &Authorized<own::ListTopUsageRequest>) -> Result<own::ListTopUsageResponse> {
     let scope = require_scope(tx, call).await?;
     let request = call.request();
     let limit = match request.limit {
@@ -65,14 +62,14 @@ async fn top_usage(
         _ => return Err(Error::invalid_field("limit", "must not be negative")),
     };
     let kind = match request.order() {
-        ours::UsageOrder::Unspecified | ours::UsageOrder::Bytes => {
+        own::UsageOrder::Unspecified | own::UsageOrder::Bytes => {
             let mut rows = children(tx, &scope).await?;
             rows.sort_by(|one, other| other.amount.cmp(&one.amount).then_with(|| one.uid.cmp(&other.uid)));
             rows.truncate(limit as usize);
-            return Ok(ours::ListTopUsageResponse { rows });
+            return Ok(own::ListTopUsageResponse { rows });
         }
-        ours::UsageOrder::PullsByIdentity => ActivityKind::Pulls,
-        ours::UsageOrder::PushesByIdentity => ActivityKind::Pushes,
+        own::UsageOrder::PullsByIdentity => ActivityKind::Pulls,
+        own::UsageOrder::PushesByIdentity => ActivityKind::Pushes,
     };
     let since = activity::day_of(call.now()) - USUAL_DAYS + 1;
     let most = activity::most_active(tx, scope.as_str(), kind, (since, limit.into())).await?;
@@ -81,24 +78,24 @@ async fn top_usage(
     let names = identity_names(tx, &shown).await?;
     let row = |(uid, amount): (String, i64)| {
         let name = names.get(&uid).cloned().unwrap_or_default();
-        ours::UsageRow { uid, name, amount }
+        own::UsageRow { uid, name, amount }
     };
-    let mut rows: Vec<ours::UsageRow> = shown.into_iter().map(row).collect();
+    let mut rows: Vec<own::UsageRow> = shown.into_iter().map(row).collect();
     // Who cannot be listed is not named: callers of other organizations, and those without credentials.
     let amount: i64 = hidden.iter().map(|(_, amount)| amount).sum();
     if amount > 0 {
-        rows.push(ours::UsageRow { amount, ..ours::UsageRow::default() });
+        rows.push(own::UsageRow { amount, ..own::UsageRow::default() });
         rows.sort_by_key(|row| std::cmp::Reverse(row.amount));
     }
-    Ok(ours::ListTopUsageResponse { rows })
+    Ok(own::ListTopUsageResponse { rows })
 }
 
 /// The direct children of a group with their bytes.
-async fn children(tx: &mut ReadTx, scope: &Uidp) -> Result<Vec<ours::UsageRow>> {
+async fn children(tx: &mut ReadTx, scope: &Uidp) -> Result<Vec<own::UsageRow>> {
     let sql = "SELECT uid, name FROM groups WHERE parent = $1 UNION ALL SELECT uid, name FROM repos WHERE parent = $1
                LIMIT $2";
     let params = [Value::from(scope.as_str()), Value::Int(MAX_CHILDREN + 1)];
-    let read = |row: &Row<'_>| Ok::<_, Error>(ours::UsageRow { uid: row.text(0)?, name: row.text(1)?, amount: 0 });
+    let read = |row: &Row<'_>| Ok::<_, Error>(own::UsageRow { uid: row.text(0)?, name: row.text(1)?, amount: 0 });
     let mut rows = tx.query(sql, &params, read).await?;
     if rows.len() as i64 > MAX_CHILDREN {
         let text = format!("the group has more than {MAX_CHILDREN} children; measure a group below it");
@@ -123,26 +120,26 @@ async fn identity_names(tx: &mut ReadTx, most: &[(String, i64)]) -> Result<BTree
 
 async fn list_activity(
     tx: &mut ReadTx,
-    call: &Authorized<ours::ListActivityRequest>,
-) -> Result<ours::ListActivityResponse> {
+    call: &Authorized<own::ListActivityRequest>,
+) -> Result<own::ListActivityResponse> {
     let scope = require_scope(tx, call).await?;
     let (first, last) = span(call.request(), call.now())?;
     let kind = match call.request().kind() {
-        ours::ActivityKind::Unspecified | ours::ActivityKind::Pulls => ActivityKind::Pulls,
-        ours::ActivityKind::Pushes => ActivityKind::Pushes,
-        ours::ActivityKind::Bytes => ActivityKind::Bytes,
-        ours::ActivityKind::BlockedPackages => ActivityKind::BlockedPackages,
+        own::ActivityKind::Unspecified | own::ActivityKind::Pulls => ActivityKind::Pulls,
+        own::ActivityKind::Pushes => ActivityKind::Pushes,
+        own::ActivityKind::Bytes => ActivityKind::Bytes,
+        own::ActivityKind::BlockedPackages => ActivityKind::BlockedPackages,
     };
     let amounts = activity::days(tx, scope.as_str(), kind, (first, last)).await?;
-    let day = |day: i64| ours::ActivityDay {
+    let day = |day: i64| own::ActivityDay {
         day: timestamp(activity::start_of(day)),
         amount: amounts.get(&day).copied().unwrap_or(0),
     };
-    Ok(ours::ListActivityResponse { days: (first..=last).map(day).collect() })
+    Ok(own::ListActivityResponse { days: (first..=last).map(day).collect() })
 }
 
 /// The first and the last day.
-fn span(request: &ours::ListActivityRequest, now: Micros) -> Result<(i64, i64)> {
+fn span(request: &own::ListActivityRequest, now: Micros) -> Result<(i64, i64)> {
     let last = activity::day_of(request.end_time.map_or(now, micros).min(now));
     let first = request.start_time.map_or(last - USUAL_DAYS + 1, |start| activity::day_of(micros(start)));
     if last - first >= activity::DAYS {

@@ -31,7 +31,7 @@ pub struct Front {
     pub cors: Cors,
     pub proxies: TrustedProxies,
     /// The cache of encoded responses, for methods whose responses callers cache.
-    pub kept: ResponseCache,
+    pub response_cache: ResponseCache,
     /// Paths outside the contract.
     pub router: axum::Router,
     /// Longest time for one call.
@@ -133,5 +133,5 @@ pub(crate) fn deadline(time: Duration) -> Error {
 
 /// The id that the caller gave, or a new one.
 pub(crate) fn request_id(headers: &HeaderMap) -> String {
-    bowline_fronts::request::request_id(headers, bowline_authn::wrap::random_bytes)
+    bowline_fronts::request::request_id(headers, bowline_authn::crypto::random_bytes)
 }

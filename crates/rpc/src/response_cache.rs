@@ -152,22 +152,22 @@ async fn encoded(
     tag: &Arc<str>,
 ) -> Result<Encoded> {
     let key = (method.index, names, tag.clone());
-    if let Some(encoded) = front.kept.find(&key) {
+    if let Some(encoded) = front.response_cache.find(&key) {
         return Ok(encoded);
     }
     if payload.len() < ENCODED_ASIDE_FROM {
         let encoded = encode(front, method, &payload, names)?;
-        front.kept.insert(key, encoded.clone());
+        front.response_cache.insert(key, encoded.clone());
         return Ok(encoded);
     }
-    let _alone = front.kept.aside.lock().await;
-    if let Some(encoded) = front.kept.find(&key) {
+    let _alone = front.response_cache.aside.lock().await;
+    if let Some(encoded) = front.response_cache.find(&key) {
         return Ok(encoded);
     }
     let (there, index) = (front.clone(), method.index);
     let work = move || encode(&there, there.contract().method(index), &payload, names);
     let encoded = tokio::task::spawn_blocking(work).await.map_err(Error::internal)??;
-    front.kept.insert(key, encoded.clone());
+    front.response_cache.insert(key, encoded.clone());
     Ok(encoded)
 }
 

@@ -66,7 +66,7 @@ impl Items {
             let mut parts = Parts { out: raw_out, number: 0, items: Vec::new(), bytes: 0 };
             match everything(&path, &mut parts) {
                 Err(Stop::Failed(error)) => Err(error),
-                Ok(()) | Err(Stop::NobodyListens) => {
+                Ok(()) | Err(Stop::ReceiverClosed) => {
                     let _ = parts.send();
                     Ok(())
                 }
@@ -123,7 +123,7 @@ fn id_of(bytes: &[u8]) -> Option<String> {
 enum Stop {
     Failed(ClientError),
     /// Anyone who reads has given up; the reason is theirs.
-    NobodyListens,
+    ReceiverClosed,
 }
 
 /// Collects items into parts.
@@ -149,7 +149,7 @@ impl Parts {
         self.bytes = 0;
         let number = self.number;
         self.number += 1;
-        self.out.send((number, items)).map_err(|_| Stop::NobodyListens)
+        self.out.send((number, items)).map_err(|_| Stop::ReceiverClosed)
     }
 }
 

@@ -152,18 +152,23 @@ impl Directory {
     }
 
     /// What the record of ZIP64 says, which has to lie where the locator says and right before it.
-    fn find_64(file: &mut File, place: u64, locator: u64) -> Result<Directory, ArchiveError> {
+    fn find_64(file: &mut File, position: u64, locator: u64) -> Result<Directory, ArchiveError> {
         let damaged =
             || ArchiveError::damaged("is a damaged ZIP archive: the record of ZIP64 is not where it should be");
-        if place.checked_add(56) != Some(locator) {
+        if position.checked_add(56) != Some(locator) {
             return Err(damaged());
         }
-        file.seek(SeekFrom::Start(place))?;
+        file.seek(SeekFrom::Start(position))?;
         let record: [u8; 56] = array(file)?;
         if !record.starts_with(END_64) {
             return Err(damaged());
         }
-        Ok(Directory { count: u64_at(&record, 32), size: u64_at(&record, 40), offset: u64_at(&record, 48), end: place })
+        Ok(Directory {
+            count: u64_at(&record, 32),
+            size: u64_at(&record, 40),
+            offset: u64_at(&record, 48),
+            end: position,
+        })
     }
 }
 

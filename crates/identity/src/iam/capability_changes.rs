@@ -213,10 +213,10 @@ async fn bindings_of(tx: &mut ReadTx, identities: &[String]) -> Result<Vec<Bindi
     let Some(last) = identities.last() else { return Ok(Vec::new()) };
     // A few widths instead of any number, so that few texts fill the statement caches.
     let width = identities.len().next_power_of_two();
-    let places: Vec<String> = (1..=width).map(|n| format!("${n}")).collect();
+    let placeholders: Vec<String> = (1..=width).map(|n| format!("${n}")).collect();
     let sql = format!(
         "SELECT uid, identity, role FROM role_bindings WHERE identity IN ({}) ORDER BY identity, role, parent LIMIT ${}",
-        places.join(", "),
+        placeholders.join(", "),
         width + 1
     );
     let padded = identities.iter().chain(std::iter::repeat(last)).take(width);

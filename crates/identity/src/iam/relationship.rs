@@ -214,7 +214,7 @@ pub(crate) fn violations(given: Option<&Relationship>, spelling: &Spelling) -> V
         // When they end is checked with the clock, by the handler.
         keys.expiration_time = None;
     }
-    let Err(error) = settle(given, None, 0, spelling, Validation::Before) else {
+    let Err(error) = settle(given, None, 0, spelling, Validation::BeforeTransaction) else {
         return Vec::new();
     };
     let lists = error.details().iter().filter_map(|detail| match detail {

@@ -7,7 +7,7 @@ use super::refusal::{Refusal, Result, ScimError};
 
 /// The schema of users.
 pub const CORE_SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
-/// The schema that adds what enterprises say of their people.
+/// The schema of the enterprise attributes of a person.
 pub const ENTERPRISE_SCHEMA: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
 
 /// Maximum bytes of a user's attributes as JSON.

@@ -144,18 +144,18 @@ impl Target {
             attributes.remove(&key);
             return Ok(());
         }
-        let mut inside = match attributes.remove(&key) {
-            Some(Value::Object(inside)) => inside,
+        let mut members = match attributes.remove(&key) {
+            Some(Value::Object(members)) => members,
             _ => Map::new(),
         };
         if let Some(attribute) = &self.attribute {
-            let attribute = spelled(&inside, attribute);
-            Target { attribute: Some(attribute), ..self }.apply_in(&mut inside, operator, value)?;
+            let attribute = spelled(&members, attribute);
+            Target { attribute: Some(attribute), ..self }.apply_in(&mut members, operator, value)?;
         } else {
-            merge(&mut inside, object(value)?);
+            merge(&mut members, object(value)?);
         }
-        if !inside.is_empty() {
-            attributes.insert(key, Value::Object(inside));
+        if !members.is_empty() {
+            attributes.insert(key, Value::Object(members));
         }
         Ok(())
     }
@@ -173,13 +173,13 @@ impl Target {
                 format!("say which element of {name} is meant: {name}[type eq \"…\"]"),
             )),
             (None, Some(sub)) => {
-                let mut inside = match attributes.remove(&name) {
-                    Some(Value::Object(inside)) => inside,
+                let mut members = match attributes.remove(&name) {
+                    Some(Value::Object(members)) => members,
                     _ => Map::new(),
                 };
-                set(&mut inside, &sub, operator, value);
-                if !inside.is_empty() {
-                    attributes.insert(name, Value::Object(inside));
+                set(&mut members, &sub, operator, value);
+                if !members.is_empty() {
+                    attributes.insert(name, Value::Object(members));
                 }
                 Ok(())
             }
@@ -189,8 +189,8 @@ impl Target {
             }
             (None, None) => {
                 match (attributes.get_mut(&name), value) {
-                    (Some(Value::Object(inside)), Value::Object(value)) if operator != Operator::Remove => {
-                        merge(inside, value);
+                    (Some(Value::Object(members)), Value::Object(value)) if operator != Operator::Remove => {
+                        merge(members, value);
                     }
                     (_, value) => set(attributes, &name, operator, value),
                 }

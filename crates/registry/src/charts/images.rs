@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_nobody_can_read_names_no_images() {
+    fn an_unreadable_list_has_no_images() {
         let named =
             |list: &str| shown(&annotated(list)).into_iter().map(|image| (image.name, image.image)).collect::<Vec<_>>();
         let one = vec![("a".to_owned(), "r.example/a".to_owned())];
@@ -160,8 +160,8 @@ mod tests {
             (&format!("- image: {}", "é".repeat(5000)), &format!("names no image with \"{}\"", "é".repeat(80))),
             (&many, "it names 201 repositories of images; 200 is the most"),
         ] {
-            let told = read(list).expect_err(list);
-            assert!(told.contains(reason), "{told}");
+            let error = read(list).expect_err(list);
+            assert!(error.contains(reason), "{error}");
         }
         let ChartImages(nothing) = ChartImages::read(b"{}");
         assert_eq!(nothing, Ok(BTreeSet::new()));

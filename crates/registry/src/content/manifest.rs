@@ -31,7 +31,7 @@ pub(super) enum Shape {
     Other = 3,
 }
 
-/// What a manifest names something for.
+/// What a manifest names something for; the column `kind` of `manifest_references`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Config = 1,

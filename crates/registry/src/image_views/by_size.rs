@@ -7,7 +7,7 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Direction, Page, SortKey};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
-use super::page::{AT_ONCE, ImageText, Part, shown};
+use super::page::{MAX_DIGESTS_PER_STATEMENT, Part, SearchText, shown_condition};
 
 /// Manifests of a repository that are put in order.
 const MAX_MANIFESTS: usize = 10_000;
@@ -15,10 +15,10 @@ const MAX_MANIFESTS: usize = 10_000;
 const MAX_MEMBERS: usize = 100_000;
 
 /// The images of a page.
-pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: &Page) -> Result<Part> {
+pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&SearchText, bool), page: &Page) -> Result<Part> {
     let mut images: Vec<(i64, String)> = Vec::new();
     let mut members = 0;
-    for digests in all(tx, repo, which).await?.chunks(AT_ONCE) {
+    for digests in all(tx, repo, which).await?.chunks(MAX_DIGESTS_PER_STATEMENT) {
         members += count_members(tx, digests, MAX_MEMBERS - members + 1).await?;
         if members > MAX_MEMBERS {
             return Err(too_large(repo, format!("its indexes have more than {MAX_MEMBERS} members")));
@@ -45,10 +45,10 @@ pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool)
 }
 
 /// The digests of all images that the list shows.
-async fn all(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool)) -> Result<Vec<String>> {
+async fn all(tx: &mut ReadTx, repo: &Uidp, which: (&SearchText, bool)) -> Result<Vec<String>> {
     let mut query = Sql::default();
     let position = query.param(Value::from(repo.as_str()));
-    let shown = shown(tx, &mut query, &position, which);
+    let shown = shown_condition(tx, &mut query, &position, which);
     query.text = format!(
         "SELECT r.digest, CASE WHEN {shown} THEN 1 ELSE 0 END FROM repo_manifests r {} WHERE r.repo = {position}",
         tx.index_hint("repo_manifests_by_pushed")

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_tool_is_told_in_either_form() {
+    fn the_first_tool_is_read_in_either_form() {
         for tools in [
             r#"[{"vendor":"v","name":"t","version":"1"},{"name":"u"}]"#,
             r#"{"services":null,"components":[{"name":"t","version":"1"},{"name":"u"}]}"#,

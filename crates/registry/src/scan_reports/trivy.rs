@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::bounds::{Few, Text};
 use super::parse::{
-    Finding, Findings, Long, MAX_FINDINGS, Part, Parts, Rating, Report, Short, Shorts, digests, few, ratings,
-    severity, state,
+    Finding, Findings, Long, MAX_FINDINGS, Part, Parts, Rating, Report, Short, Shorts, digests, few, ratings, severity,
+    state,
 };
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::Path;
 
-use bowline_authn::wrap::KeyEncryptionKey;
+use bowline_authn::crypto::KeyEncryptionKey;
 use bowline_content::Digest;
 use bowline_registry::content::garbage::BlobRow;
 use bowline_store::{BoxFuture, Db, MIGRATIONS, SqliteOptions};

@@ -129,9 +129,9 @@ pub(super) async fn create<T>(
     ];
     tx.execute(sql, &params).await?;
     list::count(tx, &TABLE, &row.uid, 1).await?;
-    let told = row.without_secrets();
-    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(told.to_v1()) };
-    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&told.to_v2()), row.clone()).with_event(&row.uid, &event))
+    let public = row.without_secrets();
+    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(public.to_v1()) };
+    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&public.to_v2()), row.clone()).with_event(&row.uid, &event))
 }
 
 async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<()> {

@@ -213,8 +213,9 @@ async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: M
 }
 
 /// Kind and time of the latest approved event; with `judging`, of those that assess the vulnerability.
-async fn latest_approved(tx: &mut ReadTx, advisory: &Uidp, judging: bool) -> Result<Option<(i64, Micros)>> {
-    let left_out = if judging { EventTypeFilter::ComponentLocationChanged } else { EventTypeFilter::Unspecified };
+async fn latest_approved(tx: &mut ReadTx, advisory: &Uidp, only_assessments: bool) -> Result<Option<(i64, Micros)>> {
+    let left_out =
+        if only_assessments { EventTypeFilter::ComponentLocationChanged } else { EventTypeFilter::Unspecified };
     let sql = "SELECT type, at FROM advisory_events WHERE advisory = $1 AND state = $2 AND type <> $3
                ORDER BY at DESC, created_at DESC, uid DESC LIMIT 1";
     let params =

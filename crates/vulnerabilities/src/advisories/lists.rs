@@ -261,8 +261,8 @@ async fn among(
 pub(super) fn one_of<'a>(query: &mut Sql<'a>, column: &str, values: &'a [String]) {
     let last = values.last().into_iter().cycle();
     let padded = values.iter().chain(last).take(values.len().next_power_of_two());
-    let places: Vec<String> = padded.map(|value| query.param(Value::from(value))).collect();
-    query.text += &format!("{column} IN ({})", places.join(", "));
+    let placeholders: Vec<String> = padded.map(|value| query.param(Value::from(value))).collect();
+    query.text += &format!("{column} IN ({})", placeholders.join(", "));
 }
 
 /// Adds the conditions, and the requested group.
@@ -304,7 +304,7 @@ async fn cut(tx: &mut ReadTx, mut matching: Vec<Match>, page: &Page) -> Result<V
     let skip = usize::try_from(page.skip).unwrap_or(usize::MAX);
     let uids: Vec<String> = matching.into_iter().skip(skip).take(page.size + 1).map(|found| found.uid).collect();
     let mut rows = rows::load(tx, &uids).await?;
-    let place = |row: &AdvisoryRow| uids.iter().position(|uid| uid == row.uid());
-    rows.sort_by_cached_key(place);
+    let position = |row: &AdvisoryRow| uids.iter().position(|uid| uid == row.uid());
+    rows.sort_by_cached_key(position);
     Ok(rows)
 }

@@ -125,9 +125,9 @@ fn batch<'a>(
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
     };
-    let (counted, told) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
+    let (counted, listed) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
     let mut query = Sql::new("SELECT f.uid, CAST(CASE WHEN 1 = 1");
-    for other in told {
+    for other in listed {
         query.text += " AND ";
         push_clause(&mut query, "advisories", &other.has("f.uid"));
     }

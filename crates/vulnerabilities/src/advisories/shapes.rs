@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_component_is_no_event_of_the_second_version() {
+    fn a_moved_component_is_not_an_event_of_v2() {
         assert_eq!(event(Type::ComponentLocationChanged(Default::default())).to_v2().unwrap(), None);
     }
 

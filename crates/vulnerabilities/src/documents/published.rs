@@ -202,7 +202,7 @@ fn answer(documents: &BTreeMap<String, Vec<Arc<Piece>>>) -> Answer {
         }
     }
     let payload: Bytes = payload.freeze();
-    let digest = bowline_authn::wrap::sha256(&payload);
+    let digest = bowline_authn::crypto::sha256(&payload);
     Answer { tag: Some(hex(&digest[..16]).into()), payload }
 }
 

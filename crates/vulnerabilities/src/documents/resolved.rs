@@ -134,7 +134,7 @@ struct Resolution {
 
 /// What the tags showed: the images that they were at, and where their SBOMs may be.
 struct Shown {
-    asked: ResolvedQuery,
+    query: ResolvedQuery,
     repos: Vec<(Uidp, HashMap<Micros, Vec<String>>)>,
     /// By repository, in their order, and digest.
     sources: HashMap<(usize, String), Candidates>,
@@ -142,16 +142,16 @@ struct Shown {
 
 /// The same with the packages of the images.
 struct Known {
-    asked: ResolvedQuery,
+    query: ResolvedQuery,
     repos: Vec<(Uidp, HashMap<Micros, BTreeSet<String>>)>,
 }
 
-async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, asked: ResolvedQuery) -> Result<Shown> {
-    let mut shown = Shown { asked, repos: Vec::new(), sources: HashMap::new() };
+async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, query: ResolvedQuery) -> Result<Shown> {
+    let mut shown = Shown { query, repos: Vec::new(), sources: HashMap::new() };
     let mut images = 0;
-    for (repo, tags) in shown.asked.tags.clone() {
+    for (repo, tags) in shown.query.tags.clone() {
         for (repo, _) in visible_repos(tx, call, &repo).await? {
-            let by_day = images_by_day(tx, &repo, &tags, &shown.asked).await?;
+            let by_day = images_by_day(tx, &repo, &tags, &shown.query).await?;
             let digests: BTreeSet<&String> = by_day.values().flatten().collect();
             images += digests.len();
             if images > MAX_IMAGES {
@@ -183,16 +183,16 @@ impl Shown {
         let of_repo = |(n, (repo, by_day)): (usize, (Uidp, HashMap<Micros, Vec<String>>))| {
             (repo, by_day.into_iter().map(|(day, digests)| (day, named(n, digests))).collect())
         };
-        Ok(Known { asked: self.asked, repos: self.repos.into_iter().enumerate().map(of_repo).collect() })
+        Ok(Known { query: self.query, repos: self.repos.into_iter().enumerate().map(of_repo).collect() })
     }
 }
 
 async fn reports(tx: &mut ReadTx, known: &Known) -> Result<Vec<v2::ResolvedVulnsReport>> {
-    let asked = &known.asked;
+    let query = &known.query;
     let mut by_day: BTreeMap<Micros, BTreeMap<String, Resolution>> = BTreeMap::new();
     for (repo, packages) in &known.repos {
         let names: BTreeSet<&String> = packages.values().flatten().collect();
-        for resolution in resolutions(tx, repo, &names, asked).await? {
+        for resolution in resolutions(tx, repo, &names, query).await? {
             let day = resolution.at.div_euclid(DAY) * DAY;
             if packages.get(&day).is_some_and(|packages| packages.contains(&resolution.package)) {
                 by_day.entry(day).or_default().insert(resolution.advisory.clone(), resolution);
@@ -211,7 +211,7 @@ async fn reports(tx: &mut ReadTx, known: &Known) -> Result<Vec<v2::ResolvedVulns
             .map(|one| one.rendered(&severities))
             .collect(),
     };
-    Ok(asked.days.iter().map(report).collect())
+    Ok(query.days.iter().map(report).collect())
 }
 
 impl Resolution {
@@ -233,12 +233,12 @@ async fn images_by_day(
     tx: &mut ReadTx,
     repo: &Uidp,
     tags: &BTreeSet<String>,
-    asked: &ResolvedQuery,
+    query: &ResolvedQuery,
 ) -> Result<HashMap<Micros, Vec<String>>> {
     let mut by_day: HashMap<Micros, Vec<String>> = HashMap::new();
     for tag in tags {
-        let moves = moves(tx, repo, tag, asked.end()).await?;
-        for day in &asked.days {
+        let moves = moves(tx, repo, tag, query.end()).await?;
+        for day in &query.days {
             by_day.entry(*day).or_default().extend(at_day(&moves, *day).map(str::to_owned));
         }
     }
@@ -267,13 +267,13 @@ async fn resolutions(
     tx: &mut ReadTx,
     repo: &Uidp,
     names: &BTreeSet<&String>,
-    asked: &ResolvedQuery,
+    query: &ResolvedQuery,
 ) -> Result<Vec<Resolution>> {
     let above: Vec<&str> = repo.self_and_ancestors().skip(1).collect();
     let names: Vec<&String> = names.iter().copied().collect();
     let mut found = Vec::new();
     for names in names.chunks(NAMES_AT_ONCE) {
-        let mut params = vec![Value::from(ReviewStatus::Approved as i32), Value::Int(asked.start())];
+        let mut params = vec![Value::from(ReviewStatus::Approved as i32), Value::Int(query.start())];
         params.extend(above.iter().copied().map(Value::from));
         params.extend(names.iter().copied().map(Value::from));
         params.push(Value::Int(MAX_EVENTS + 1));
@@ -295,7 +295,7 @@ async fn resolutions(
                 "The advisories about these images have too many events for one report: name fewer images",
             ));
         }
-        found.extend(turns(events).filter(|one| (asked.start()..asked.end()).contains(&one.at)));
+        found.extend(turns(events).filter(|one| (query.start()..query.end()).contains(&one.at)));
     }
     Ok(found)
 }
@@ -316,8 +316,8 @@ fn turns(events: Vec<(i64, Resolution)>) -> impl Iterator<Item = Resolution> {
     let resolves =
         |kind: i64| kind == EventTypeFilter::Fixed as i64 || kind == EventTypeFilter::FalsePositiveDetermination as i64;
     let mut before: Option<(String, bool)> = None;
-    let judging = events.into_iter().filter(|(kind, _)| *kind != EventTypeFilter::ComponentLocationChanged as i64);
-    judging.filter_map(move |(kind, event)| {
+    let assessments = events.into_iter().filter(|(kind, _)| *kind != EventTypeFilter::ComponentLocationChanged as i64);
+    assessments.filter_map(move |(kind, event)| {
         let was = before.as_ref().is_some_and(|(advisory, was)| *advisory == event.advisory && *was);
         before = Some((event.advisory.clone(), resolves(kind)));
         (resolves(kind) && !was).then_some(event)

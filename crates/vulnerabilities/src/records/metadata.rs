@@ -217,8 +217,8 @@ async fn newest(
     let ids: Vec<&str> = ids.iter().copied().collect();
     let mut newest: BTreeMap<String, ((i64, i64), i64)> = BTreeMap::new();
     for part in ids.chunks(IN_A_LIST) {
-        let (places, values) = among(1, part.iter().copied().map(Value::Text));
-        let sql = format!("{select} WHERE {column} IN {places}");
+        let (placeholders, values) = among(1, part.iter().copied().map(Value::Text));
+        let sql = format!("{select} WHERE {column} IN {placeholders}");
         let row = |row: &Row<'_>| {
             let age = (row.int(2)?, -row.int(3)?);
             Ok::<_, Error>(if generations.show(row, 3)? { Some((row.text(0)?, row.int(1)?, age)) } else { None })
@@ -240,8 +240,8 @@ async fn described<T: Send>(tx: &mut ReadTx, records: &[(String, i64)], describe
             break;
         }
         let mut described: Vec<Option<T>> = part.iter().map(|_| None).collect();
-        let (places, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
-        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {places}");
+        let (placeholders, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
+        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {placeholders}");
         let read = |row: &Row<'_>| -> Result<()> {
             let record = row.int(0)?;
             // Several of the ids may be names of one record.
@@ -271,8 +271,8 @@ impl Totals {
         let int = |row: &Row<'_>| row.int(0).map_err(Error::from);
         let sql = "SELECT CAST(COALESCE(sum(generation), 0) AS BIGINT) FROM record_sources";
         let generations = tx.query_opt(sql, &[], int).await?.unwrap_or_default();
-        let remembered = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, total)) = remembered.filter(|(at, _)| *at == generations) {
+        let cached = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, total)) = cached.filter(|(at, _)| *at == generations) {
             return Ok(total);
         }
         let sql = format!("SELECT count(DISTINCT r.id) FROM records r {VISIBLE}");

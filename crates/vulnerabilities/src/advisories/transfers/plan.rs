@@ -87,17 +87,17 @@ pub(super) struct Step {
     /// Position of the advisory among the entries; none where it is refused.
     pub(super) entry: Option<usize>,
     pub(super) events: Vec<v1::AdvisoryEvent>,
-    pub(super) told: ImportedAdvisory,
+    pub(super) result: ImportedAdvisory,
 }
 
 impl Step {
     fn refused(reason: impl Into<String>) -> Step {
-        let told = ImportedAdvisory {
+        let result = ImportedAdvisory {
             outcome: ImportOutcome::Refused.into(),
             reason: reason.into(),
             ..ImportedAdvisory::default()
         };
-        Step { told, ..Step::default() }
+        Step { result, ..Step::default() }
     }
 }
 
@@ -194,12 +194,12 @@ impl Plan {
         };
         self.taken.extend(Some(advisory_id).filter(|id| !id.is_empty()));
         self.by_subject.entry(key(&subject)).or_default().push(at);
-        let told = ImportedAdvisory {
+        let result = ImportedAdvisory {
             outcome: ImportOutcome::Created.into(),
             added_events: added.len() as i32,
             ..ImportedAdvisory::default()
         };
-        Step { entry: Some(at), events: added, told }
+        Step { entry: Some(at), events: added, result }
     }
 
     fn extend(&mut self, at: usize, names: &[String], events: Vec<v1::AdvisoryEvent>) -> Step {
@@ -216,7 +216,7 @@ impl Plan {
         entry.aliases.extend(added.iter().cloned());
         let is_changed = !added.is_empty() || !events.is_empty();
         let outcome = if is_changed { ImportOutcome::Changed } else { ImportOutcome::Unchanged };
-        let told = ImportedAdvisory {
+        let result = ImportedAdvisory {
             outcome: outcome.into(),
             uid: entry.row.as_ref().map(|row| row.uid.as_str().to_owned()).unwrap_or_default(),
             added_events: events.len() as i32,
@@ -224,7 +224,7 @@ impl Plan {
             withheld_aliases: withheld,
             reason: String::new(),
         };
-        Step { entry: Some(at), events, told }
+        Step { entry: Some(at), events, result }
     }
 
     /// The names that an entry does not have yet: those that it gets, and those that it does not get.
