@@ -15,7 +15,7 @@ use bowline_server::commands::{
 };
 #[cfg(feature = "server")]
 use bowline_server::{OptionOrigins, Options};
-use bowline_terminal::{Manner, block_on, error_label, print, say};
+use bowline_terminal::{TerminalSettings, block_on, error_label, print, say};
 
 use crate::completion;
 use crate::error::CommandError;
@@ -56,7 +56,7 @@ Data goes to stdout, messages to stderr.";
 #[command(name = "bowline", version, about, max_term_width = 100, after_long_help = AFTER_HELP)]
 struct Cli {
     #[command(flatten)]
-    manner: MannerArgs,
+    terminal: TerminalArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -64,7 +64,7 @@ struct Cli {
 /// Options of every command for verbosity and confirmation.
 #[derive(Args)]
 #[command(next_help_heading = "Everywhere")]
-struct MannerArgs {
+struct TerminalArgs {
     /// Write only data and errors
     #[arg(long, global = true)]
     quiet: bool,
@@ -222,8 +222,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let MannerArgs { quiet, verbose, yes } = cli.manner;
-    Manner { quiet, verbose, yes, no_color: has_no_color() }.set();
+    let TerminalArgs { quiet, verbose, yes } = cli.terminal;
+    TerminalSettings { quiet, verbose, yes, no_color: has_no_color() }.set();
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_result() => ExitCode::from(error.exit_code()),

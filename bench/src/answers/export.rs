@@ -19,7 +19,7 @@ const ENTRIES: u64 = 1_000_000;
 const BATCH: u64 = 20_000;
 const SAMPLED_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
 /// What one export may add to the memory of a server, in megabytes: a page and its encoded lines.
-const MOST: f64 = 32.0;
+const MAX_MEGABYTES: f64 = 32.0;
 
 pub(super) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let directory = prepared(environment).await?;
@@ -32,7 +32,7 @@ pub(super) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     let ((lines, bytes), most) = measured(&server, &token).await?;
     let seconds = started.elapsed().as_secs_f64();
     let line = "memory that the export of a million audit entries adds, at most";
-    table.row(line, Unit::Megabytes, Target::AtMost(MOST), most.saturating_sub(before) as f64 / 1e6);
+    table.row(line, Unit::Megabytes, Target::AtMost(MAX_MEGABYTES), most.saturating_sub(before) as f64 / 1e6);
     note(&format!(
         "{lines} lines, {:.0} MB in {seconds:.1} s, {:.0} lines per second",
         bytes as f64 / 1e6,

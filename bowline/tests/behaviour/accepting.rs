@@ -73,7 +73,7 @@ async fn an_invitation_binds_its_role_as_often_as_it_may_be_used(server: &TestSe
     rejected(server, &once, None, Code::FailedPrecondition, "has been used").await;
 }
 
-async fn what_is_gone_over_or_for_somebody_else_is_refused(server: &TestServer) {
+async fn deleted_expired_and_foreign_invitations_are_rejected(server: &TestServer) {
     let org = server.organization("acme").await;
     let other = server.organization("globex").await;
     let (operator, viewer) = (server.operator().await, server.role("viewer"));
@@ -148,6 +148,6 @@ async fn an_invitation_is_worth_what_its_maker_may_still_give(server: &TestServe
 
 each_engine!(
     an_invitation_binds_its_role_as_often_as_it_may_be_used,
-    what_is_gone_over_or_for_somebody_else_is_refused,
+    deleted_expired_and_foreign_invitations_are_rejected,
     an_invitation_is_worth_what_its_maker_may_still_give
 );

@@ -54,13 +54,13 @@ async fn every_way_to_have_no_organization_looks_the_same(server: &TestServer) {
         ("tricky", "acme.example@"),
         ("unknown", ""),
     ] {
-        let somebody = person(server, subject, email).await.actor;
-        answers.push(rejected(&somebody, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0);
+        let caller = person(server, subject, email).await.actor;
+        answers.push(rejected(&caller, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0);
         for group in [&org, &gmail, &unverified] {
-            answers.push(rejected(&somebody, &ask(group), json!({}), 404, "NOT_FOUND").await.0);
+            answers.push(rejected(&caller, &ask(group), json!({}), 404, "NOT_FOUND").await.0);
         }
-        assert!(!eligible(&somebody).await, "{email}");
-        let old = call(&somebody, "GET /iam/v1/groups:lookupGroup", Value::Null).await.json();
+        assert!(!eligible(&caller).await, "{email}");
+        let old = call(&caller, "GET /iam/v1/groups:lookupGroup", Value::Null).await.json();
         assert_eq!(old, json!({ "code": 5, "message": answers[0]["message"], "details": [] }));
     }
     // Machines have no address, whatever they are called; nor has the operator.

@@ -30,7 +30,7 @@ async fn an_answer_is_an_ordinary_grant(server: &TestServer) {
     let viewer = server.role("viewer");
     let before = inventory(server).await;
     let body = json!({ "identity": me.uid, "role": viewer });
-    // Judged like a binding: no one grants what they lack, and whether someone asked is told to those who may grant.
+    // Authorized like a binding: no one grants what they lack, and whether someone asked is told to those who may grant.
     let binder = holder(server, &org, "binder", &org, &["CAP_IAM_ROLE_BINDINGS_CREATE"]).await.actor;
     let stranger = json!({ "identity": "ab".repeat(20), "role": viewer });
     let created = inventory(server).await;

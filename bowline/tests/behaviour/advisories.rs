@@ -176,7 +176,7 @@ async fn what_is_wrong_with_an_advisory_changes_nothing(server: &TestServer) {
     assert_eq!(inventory(server).await, before);
 }
 
-async fn nobody_reaches_the_advisories_of_others(server: &TestServer) {
+async fn members_cannot_reach_the_advisories_of_other_organizations(server: &TestServer) {
     let (org, others) = (server.organization("acme").await, server.organization("others").await);
     let operator = server.operator().await;
     let uid = advisory(&operator, &others, "curl", &["CVE-2026-1"]).await;
@@ -224,6 +224,6 @@ each_engine!(
     an_advisory_is_created_read_changed_and_marked_as_deleted,
     a_group_has_one_advisory_about_an_artifact_a_component_and_a_vulnerability,
     what_is_wrong_with_an_advisory_changes_nothing,
-    nobody_reaches_the_advisories_of_others,
+    members_cannot_reach_the_advisories_of_other_organizations,
     a_group_keeps_its_advisories_and_loses_what_is_marked_as_deleted
 );

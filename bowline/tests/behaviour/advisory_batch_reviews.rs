@@ -53,7 +53,7 @@ async fn a_batch_reviews_all_events_or_none(server: &TestServer) {
     assert_eq!(each(&listed["items"], "status"), ["PENDING"], "none of the batch took effect");
 }
 
-async fn nobody_reviews_their_own_events_in_a_batch_where_a_second_reviewer_is_required(server: &TestServer) {
+async fn authors_cannot_review_their_own_events_in_a_batch_where_a_second_reviewer_is_required(server: &TestServer) {
     let org = server.organization("acme").await;
     let all = ["CREATE", "LIST", "UPDATE", "APPROVE"];
     let (one, two) = (validate(server, &org, "one", &all).await, validate(server, &org, "two", &all).await);
@@ -74,5 +74,5 @@ async fn nobody_reviews_their_own_events_in_a_batch_where_a_second_reviewer_is_r
 
 each_engine!(
     a_batch_reviews_all_events_or_none,
-    nobody_reviews_their_own_events_in_a_batch_where_a_second_reviewer_is_required,
+    authors_cannot_review_their_own_events_in_a_batch_where_a_second_reviewer_is_required,
 );

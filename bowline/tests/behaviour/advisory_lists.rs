@@ -105,7 +105,7 @@ async fn each_filter_keeps_what_it_names(server: &TestServer) {
     assert_eq!(call(&operator, &format!("GET {ADVISORIES}?{many}"), Value::Null).await.status, 400);
 }
 
-async fn free_text_is_found_inside_of_words_and_without_regard_to_letter_case(server: &TestServer) {
+async fn free_text_matches_within_words_and_in_any_case(server: &TestServer) {
     let (_, bot) = three(server).await;
     for (query, expected) in [
         ("foo", "foo libfoo"),
@@ -330,7 +330,7 @@ async fn pages_of_what_very_many_match_leave_out_what_lies_between(engine: Engin
 }
 
 each_engine!(
-    free_text_is_found_inside_of_words_and_without_regard_to_letter_case,
+    free_text_matches_within_words_and_in_any_case,
     pages_in_every_order_bring_every_advisory_once,
     free_text_is_found_however_many_have_its_parts,
     each_filter_keeps_what_it_names,

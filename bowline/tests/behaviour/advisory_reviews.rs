@@ -45,7 +45,7 @@ async fn an_event_goes_back_and_forth_until_it_is_approved_or_rejected_for_good(
     assert_eq!(number(server, told).await, 10);
 }
 
-async fn whoever_changes_what_an_event_says_is_its_author(server: &TestServer) {
+async fn the_last_caller_who_changes_an_event_is_its_author(server: &TestServer) {
     let org = server.organization("acme").await;
     let one = validate(server, &org, "one", &["CREATE", "LIST", "UPDATE"]).await;
     let two = validate(server, &org, "two", &["LIST", "UPDATE"]).await;
@@ -62,7 +62,7 @@ async fn whoever_changes_what_an_event_says_is_its_author(server: &TestServer) {
     assert_eq!((&changed["fixNotPlanned"]["note"], &changed["issue"]), (&json!("new"), &json!("I-1")));
 }
 
-async fn where_a_second_reviewer_is_required_nobody_decides_on_their_own_events(server: &TestServer) {
+async fn where_a_second_reviewer_is_required_authors_cannot_review_their_own_events(server: &TestServer) {
     let org = server.organization("acme").await;
     let team = server.group(&org, "team").await;
     let all = ["CREATE", "LIST", "UPDATE", "APPROVE"];
@@ -191,8 +191,8 @@ async fn what_was_approved_comes_to_be_about_nothing_else_without_an_approver(se
 
 each_engine!(
     an_event_goes_back_and_forth_until_it_is_approved_or_rejected_for_good,
-    whoever_changes_what_an_event_says_is_its_author,
-    where_a_second_reviewer_is_required_nobody_decides_on_their_own_events,
+    the_last_caller_who_changes_an_event_is_its_author,
+    where_a_second_reviewer_is_required_authors_cannot_review_their_own_events,
     the_state_of_an_advisory_is_its_latest_approved_event,
     settings_are_off_until_an_authorized_caller_sets_them,
     what_was_approved_comes_to_be_about_nothing_else_without_an_approver

@@ -118,7 +118,7 @@ async fn what_is_approved_gets_no_alias_by_a_pending_import(server: &TestServer)
     assert_eq!(export(&approver, &org, "").await, before);
 }
 
-async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it(server: &TestServer) {
+async fn restricted_content_is_not_exported_unless_requested(server: &TestServer) {
     let org = server.organization("acme").await;
     let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
     for (artifact, licence) in [("curl", "CC BY-NC-ND 4.0"), ("wget", "CC-BY-4.0"), ("zlib", "")] {
@@ -263,7 +263,7 @@ each_engine!(
     an_import_creates_and_extends_and_the_same_again_changes_nothing,
     only_approvers_import_as_approved,
     what_is_approved_gets_no_alias_by_a_pending_import,
-    what_may_not_be_handed_on_stays_unless_somebody_asks_for_it,
+    restricted_content_is_not_exported_unless_requested,
     an_export_comes_by_artifact_and_in_pages,
     nothing_pending_or_private_leaves_through_an_export,
     a_batch_is_all_or_nothing_and_bounded,

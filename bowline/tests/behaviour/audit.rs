@@ -43,7 +43,7 @@ async fn validate(server: &TestServer, actor: &Actor, (what, body, audited, told
     reply.json()
 }
 
-async fn every_mutation_is_audited_once_and_told_once(server: &TestServer) {
+async fn every_mutation_has_one_audit_entry_and_one_event(server: &TestServer) {
     let org = server.organization("acme").await;
     let friend = server.identity(&org, "friend").await;
     let other = server.identity(&org, "other").await;
@@ -150,7 +150,7 @@ async fn what_is_refused_or_only_read_leaves_no_row(server: &TestServer) {
 }
 
 each_engine!(
-    every_mutation_is_audited_once_and_told_once,
+    every_mutation_has_one_audit_entry_and_one_event,
     what_goes_along_is_audited_too,
     an_audit_row_says_who_did_what_to_which_in_which_request,
     what_is_refused_or_only_read_leaves_no_row

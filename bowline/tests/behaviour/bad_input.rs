@@ -129,7 +129,7 @@ async fn all_field_violations_come_at_once(server: &TestServer) {
     assert_eq!(refusal.violations(), [("name".to_owned(), NAME_RULE.to_owned())]);
 }
 
-async fn missing_parents_and_taken_names_are_told_apart(server: &TestServer) {
+async fn missing_parents_and_taken_names_are_distinguished(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
     let other = server.repo(&org, "other").await;
@@ -220,7 +220,7 @@ each_engine!(
     bad_fields_are_named,
     what_cannot_be_read_is_refused_as_a_whole,
     all_field_violations_come_at_once,
-    missing_parents_and_taken_names_are_told_apart,
+    missing_parents_and_taken_names_are_distinguished,
     a_taken_name_is_taken_under_concurrency,
     a_stranger_learns_nothing_from_field_errors
 );

@@ -77,7 +77,7 @@ async fn bad_identity_tokens_are_refused_by_name(server: &TestServer) {
     token_of(&server.exchange(&good(json!({ "exp": now - 59 })), &[("aud", base), ("identity", &identity)]).await);
 }
 
-async fn what_is_asked_of_the_exchange_is_judged(server: &TestServer) {
+async fn requests_of_the_exchange_are_validated(server: &TestServer) {
     let org = server.organization("acme").await;
     let robot = machine(server, &org, "robot").await;
     let upstream = server.idp().token("robot", server.base(), Value::Null);
@@ -175,7 +175,7 @@ async fn present(server: &TestServer, operator: &Actor, org: &str, url: &str) ->
     server.exchange(&token, &[("aud", server.base()), ("identity", &identity)]).await
 }
 
-async fn issuers_that_are_no_help_are_told_apart_and_bounded(server: &TestServer) {
+async fn failing_issuers_are_distinguished_and_bounded(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let closed = {
@@ -208,7 +208,7 @@ async fn number_of_audits(server: &TestServer) -> i64 {
     crate::support::number(server, "SELECT count(*) FROM audit").await
 }
 
-async fn no_request_leaves_for_an_issuer_that_nobody_trusts(server: &TestServer) {
+async fn no_request_is_sent_to_an_untrusted_issuer(server: &TestServer) {
     let org = server.organization("acme").await;
     let robot = machine(server, &org, "robot").await;
     let operator = server.operator().await;
@@ -285,8 +285,8 @@ async fn the_api_takes_our_own_good_tokens_only(server: &TestServer) {
 
 each_engine!(
     bad_identity_tokens_are_refused_by_name,
-    what_is_asked_of_the_exchange_is_judged,
-    issuers_that_are_no_help_are_told_apart_and_bounded,
-    no_request_leaves_for_an_issuer_that_nobody_trusts,
+    requests_of_the_exchange_are_validated,
+    failing_issuers_are_distinguished_and_bounded,
+    no_request_is_sent_to_an_untrusted_issuer,
     the_api_takes_our_own_good_tokens_only
 );

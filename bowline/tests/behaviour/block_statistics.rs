@@ -22,7 +22,7 @@ async fn block(server: &TestServer, org: &str, policy: &str, refused: (Language,
     let (name, version) = (name.to_owned(), version.to_owned());
     let db = &server.server().parts().storage.db;
     for _ in 0..n {
-        let new = org.child_from(bowline_authn::wrap::random_bytes::<8>());
+        let new = org.child_from(bowline_authn::crypto::random_bytes::<8>());
         let (org, policy, refusal) = (org.clone(), policy.clone(), refusal.clone());
         let (name, version) = (name.clone(), version.clone());
         let written = db.write(move |tx| {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use bowline_authn::claims::{TokenClass, verify_own};
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
@@ -237,8 +237,8 @@ async fn after_a_day_events_are_dead_and_can_be_sent_again(server: &TestServer) 
     let send = format!("POST /events/bowline/v1/redeliveries/{subscription}");
     rejected(&operator, &send, json!({}), 400, "INVALID_ARGUMENT").await;
     rejected(&operator, &send, json!({ "all": true, "eventId": ids[0] }), 400, "INVALID_ARGUMENT").await;
-    let nobody = json!({ "eventId": "00000000-0000-8000-8000-000000000000" });
-    rejected(&operator, &send, nobody, 404, "NOT_FOUND").await;
+    let unknown = json!({ "eventId": "00000000-0000-8000-8000-000000000000" });
+    rejected(&operator, &send, unknown, 404, "NOT_FOUND").await;
     // One that fails again stays what it is.
     sink.answer_status(503);
     assert_eq!(ok(&operator, &send, json!({ "eventId": ids[1] })).await["redelivered"], "1");
@@ -265,7 +265,7 @@ async fn after_a_day_events_are_dead_and_can_be_sent_again(server: &TestServer) 
     .await;
 }
 
-async fn slow_and_talkative_sinks_hurt_nobody(server: &TestServer) {
+async fn slow_and_talkative_sinks_do_not_delay_others(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let (slow, large, good) = (Sink::start().await, Sink::start().await, Sink::start().await);
@@ -289,7 +289,7 @@ async fn slow_and_talkative_sinks_hurt_nobody(server: &TestServer) {
 /// What a refused address and a host that is not there have in common: the wording must not explore the operator's network.
 const NO_CONNECTION: &str = "no connection to the host, or its address is not allowed";
 
-async fn redirects_are_not_followed_and_refusals_are_told(server: &TestServer) {
+async fn redirects_are_not_followed_and_failures_are_listed(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let (sink, other) = (Sink::start().await, Sink::start().await);
@@ -357,8 +357,8 @@ each_engine!(
     the_token_of_a_delivery_covers_its_body_each_header_and_the_sink,
     what_fails_is_tried_again_and_holds_its_place,
     after_a_day_events_are_dead_and_can_be_sent_again,
-    slow_and_talkative_sinks_hurt_nobody,
-    redirects_are_not_followed_and_refusals_are_told,
+    slow_and_talkative_sinks_do_not_delay_others,
+    redirects_are_not_followed_and_failures_are_listed,
     a_deleted_subscription_hears_no_more_and_leaves_nothing,
     the_log_forgets_what_is_old_and_delivered
 );

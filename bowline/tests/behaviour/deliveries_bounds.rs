@@ -94,7 +94,7 @@ async fn a_refused_redelivery_ends_those_of_its_subscription_and_no_other(server
     assert_eq!(number(server, "SELECT count(*) FROM dead_letters").await, 300);
 }
 
-async fn new_subscriptions_to_a_host_that_hangs_hold_nobody_up(server: &TestServer) {
+async fn new_subscriptions_to_a_host_that_hangs_do_not_delay_others(server: &TestServer) {
     let (bad, good) = (server.organization("bad").await, server.organization("good").await);
     let operator = server.operator().await;
     let (slow, sink) = (Sink::start().await, Sink::start().await);
@@ -115,5 +115,5 @@ each_engine!(
     a_subscription_keeps_its_newest_thousand_dead_letters,
     what_a_deleted_subscription_leaves_is_not_shown_and_goes,
     a_refused_redelivery_ends_those_of_its_subscription_and_no_other,
-    new_subscriptions_to_a_host_that_hangs_hold_nobody_up
+    new_subscriptions_to_a_host_that_hangs_do_not_delay_others
 );

@@ -39,7 +39,7 @@ async fn assert_not_found(server: &TestServer, subject: &str, scopes: &[&str]) {
     assert_eq!((reply.status, reply.json()["details"].clone()), (unknown.status, unknown.json()["details"].clone()));
 }
 
-async fn a_machine_is_found_inside_the_one_organization_of_its_scopes(server: &TestServer) {
+async fn a_workload_is_matched_within_the_one_organization_of_its_scopes(server: &TestServer) {
     let acme = server.organization("acme").await;
     let team = server.group(&acme, "team").await;
     let globex = server.organization("globex").await;
@@ -106,7 +106,7 @@ async fn clear_relationship(server: &TestServer, uid: &str) {
 }
 
 each_engine!(
-    a_machine_is_found_inside_the_one_organization_of_its_scopes,
+    a_workload_is_matched_within_the_one_organization_of_its_scopes,
     an_organization_neither_hinders_nor_catches_the_workload_of_another,
     a_person_is_found_by_issuer_and_subject_before_every_machine
 );

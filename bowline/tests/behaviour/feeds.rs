@@ -12,28 +12,28 @@ use crate::support::{holder, number, ok, rejected};
 const COUNTED: [&str; 3] =
     ["SELECT count(*) FROM records", "SELECT count(*) FROM record_bodies", "SELECT count(*) FROM record_affects"];
 
-async fn what_is_staged_is_seen_by_nobody_until_the_import_is_committed(server: &TestServer) {
+async fn staged_records_are_invisible_until_the_import_is_committed(server: &TestServer) {
     let operator = server.operator().await;
-    let nobody = server.anonymous();
+    let anonymous = server.anonymous();
     let first = begin(&operator, "test", false).await;
     let staged = stage(&operator, &first, &[record("A-1", "flask", "2"), record("A-2", "flask", "3")], &[]).await;
     assert_eq!((&staged["staged"], &staged["refused"]), (&json!(2), &json!([])));
-    assert_eq!(found(&nobody, "flask", "1").await, Vec::<String>::new());
+    assert_eq!(found(&anonymous, "flask", "1").await, Vec::<String>::new());
     let path = format!("/feeds/bowline/v1/imports/{first}");
     let preview = ok(&operator, &format!("GET {path}"), Value::Null).await;
     assert_eq!((&preview["added"], &preview["state"]), (&json!("2"), &json!("IMPORT_STATE_OPEN")));
 
     let committed = commit(&operator, &first).await;
     assert_eq!((&committed["added"], &committed["state"]), (&json!("2"), &json!("IMPORT_STATE_COMMITTED")));
-    assert_eq!(found(&nobody, "flask", "1").await, ["A-1", "A-2"]);
-    assert_eq!(found(&nobody, "Flask", "2").await, ["A-2"]);
+    assert_eq!(found(&anonymous, "flask", "1").await, ["A-1", "A-2"]);
+    assert_eq!(found(&anonymous, "Flask", "2").await, ["A-2"]);
 
     // The next one changes one record, removes the other, and brings a third: all of it in one step.
     let second = begin(&operator, "test", true).await;
     let records = [record("A-1", "flask", "9"), record("A-3", "flask", "3")];
     let staged = stage(&operator, &second, &records, &["A-2", "A-9"]).await;
     assert_eq!((&staged["staged"], &staged["removed"]), (&json!(2), &json!(1)));
-    assert_eq!(found(&nobody, "flask", "1").await, ["A-1", "A-2"]);
+    assert_eq!(found(&anonymous, "flask", "1").await, ["A-1", "A-2"]);
     let listed = ok(&operator, &format!("GET /feeds/bowline/v1/imports/{second}/staged"), Value::Null).await;
     let listed: Vec<(&str, bool)> = listed["records"]
         .as_array()
@@ -47,8 +47,8 @@ async fn what_is_staged_is_seen_by_nobody_until_the_import_is_committed(server: 
         (&committed["added"], &committed["changed"], &committed["removed"]),
         (&json!("1"), &json!("1"), &json!("1"))
     );
-    assert_eq!(found(&nobody, "flask", "8").await, ["A-1"]);
-    assert_eq!(found(&nobody, "flask", "1").await, ["A-1", "A-3"]);
+    assert_eq!(found(&anonymous, "flask", "8").await, ["A-1"]);
+    assert_eq!(found(&anonymous, "flask", "1").await, ["A-1", "A-3"]);
 
     // What was replaced goes in the background, and changes nothing for readers.
     assert_eq!(number(server, "SELECT count(*) FROM records").await, 4);
@@ -56,7 +56,7 @@ async fn what_is_staged_is_seen_by_nobody_until_the_import_is_committed(server: 
     for counted in COUNTED {
         assert_eq!(number(server, counted).await, 2, "{counted}");
     }
-    assert_eq!(found(&nobody, "flask", "1").await, ["A-1", "A-3"]);
+    assert_eq!(found(&anonymous, "flask", "1").await, ["A-1", "A-3"]);
     let sources = ok(&operator, "GET /feeds/bowline/v1/sources", Value::Null).await;
     let source = &sources["sources"][0];
     assert_eq!(
@@ -125,7 +125,7 @@ async fn an_import_that_is_given_up_leaves_nothing(server: &TestServer) {
     assert_eq!(found(&operator, "flask", "1").await, ["A-1", "A-2", "A-4"]);
 }
 
-async fn an_import_goes_on_where_it_was_and_ends_by_itself_when_nobody_does(server: &TestServer) {
+async fn an_import_continues_where_it_stopped_and_expires_when_abandoned(server: &TestServer) {
     let operator = server.operator().await;
     let first = begin(&operator, "test", false).await;
     stage(&operator, &first, &[record("A-1", "flask", "2")], &[]).await;
@@ -231,7 +231,7 @@ async fn what_makes_no_sense_in_an_import_is_refused(server: &TestServer) {
     assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "SOURCE_CHANGED");
 }
 
-async fn nobody_but_the_operator_brings_records(server: &TestServer) {
+async fn only_the_operator_imports_records(server: &TestServer) {
     let org = server.organization("acme").await;
     let capabilities = ["CAP_VULN_CREATE", "CAP_VULN_REPORT_LIST"];
     let clerk = holder(server, &org, "clerk", &org, &capabilities).await.actor;
@@ -244,12 +244,12 @@ async fn nobody_but_the_operator_brings_records(server: &TestServer) {
 }
 
 each_engine!(
-    what_is_staged_is_seen_by_nobody_until_the_import_is_committed,
+    staged_records_are_invisible_until_the_import_is_committed,
     importing_the_same_again_writes_nothing,
     an_import_that_is_given_up_leaves_nothing,
-    an_import_goes_on_where_it_was_and_ends_by_itself_when_nobody_does,
+    an_import_continues_where_it_stopped_and_expires_when_abandoned,
     who_begins_an_import_again_takes_it_over,
     broken_records_and_second_contents_are_refused_one_by_one,
     what_makes_no_sense_in_an_import_is_refused,
-    nobody_but_the_operator_brings_records
+    only_the_operator_imports_records
 );

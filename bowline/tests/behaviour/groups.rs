@@ -157,12 +157,12 @@ async fn who_creates_an_organization_is_a_setting(engine: Engine) {
     let anyone = |options: &mut Options| *options = with_organizations_for_anyone(options);
     let server = TestServer::start_with(engine, anyone).await;
     let home = server.organization("home").await;
-    let somebody = crate::support::machine(&server, &home, "somebody").await;
-    let org = uid_of(&ok(&somebody.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
-    let bindings = ok(&somebody.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
+    let workload = crate::support::machine(&server, &home, "somebody").await;
+    let org = uid_of(&ok(&workload.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
+    let bindings = ok(&workload.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
     assert_eq!(each(&bindings["roleBindings"], "roleUid"), [server.role("owner").as_str()]);
-    assert_eq!(each(&bindings["roleBindings"], "identityUid"), [somebody.uid.as_str()]);
-    ok(&somebody.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
+    assert_eq!(each(&bindings["roleBindings"], "identityUid"), [workload.uid.as_str()]);
+    ok(&workload.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
     rejected(&server.anonymous(), "POST /iam/v2/groups/", json!({ "name": "mine" }), 401, "UNAUTHENTICATED").await;
     server.stop().await;
 }

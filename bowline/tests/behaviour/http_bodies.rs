@@ -193,7 +193,7 @@ async fn the_root_says_what_answers_there(server: &TestServer) {
     assert_eq!(call(&server.anonymous(), "POST /", json!({})).await.header("allow"), Some("GET,HEAD"));
 }
 
-async fn every_list_of_the_second_version_has_its_paging_members_in_both_spellings(server: &TestServer) {
+async fn every_v2_list_has_its_paging_members_in_both_spellings(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let contract = &server.server().parts().contract;
@@ -235,5 +235,5 @@ each_engine!(
     large_responses_are_compressed_for_callers_that_accept_it,
     openapi_documents_are_sent_once_to_callers_that_keep_them,
     the_root_says_what_answers_there,
-    every_list_of_the_second_version_has_its_paging_members_in_both_spellings
+    every_v2_list_has_its_paging_members_in_both_spellings
 );

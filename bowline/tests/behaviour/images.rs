@@ -1,4 +1,4 @@
-//! Images by digest, deployments, settings, and what is answered neutrally.
+//! Images by digest, deployments, settings, and methods with empty results.
 
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ async fn an_organization_has_settings_and_nothing_else_has(server: &TestServer) 
     assert_eq!(number(server, "SELECT count(*) FROM registry_settings").await, 0);
 }
 
-async fn synchronizations_are_told_and_sources_counted(server: &TestServer) {
+async fn sync_statuses_and_repositories_by_source_are_returned(server: &TestServer) {
     let org = server.organization("acme").await;
     let (source, repo) = (server.repo(&org, "web").await, server.repo(&org, "copy").await);
     let operator = server.operator().await;
@@ -150,7 +150,7 @@ async fn synchronizations_are_told_and_sources_counted(server: &TestServer) {
     assert_eq!(ok(&operator, &count, Value::Null).await["count"], json!("1"));
 }
 
-async fn what_is_sold_and_built_elsewhere_is_answered_neutrally(server: &TestServer) {
+async fn commercial_and_build_methods_return_empty_results(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
     image(server, &repo, &digest('1'), 1).await;
@@ -178,6 +178,6 @@ each_engine!(
     an_image_is_found_through_its_repository_only,
     a_repository_has_one_deployment,
     an_organization_has_settings_and_nothing_else_has,
-    synchronizations_are_told_and_sources_counted,
-    what_is_sold_and_built_elsewhere_is_answered_neutrally
+    sync_statuses_and_repositories_by_source_are_returned,
+    commercial_and_build_methods_return_empty_results
 );

@@ -131,7 +131,7 @@ async fn both_versions_make_and_withdraw_invitations(server: &TestServer) {
     assert_eq!(ok(&owner, "GET /iam/v2/groupInvites", Value::Null).await["totalCount"], "3");
 }
 
-async fn invitations_and_associations_are_audited_and_told_once(server: &TestServer) {
+async fn invitations_and_associations_have_one_audit_entry_and_one_event(server: &TestServer) {
     let org = server.organization("acme").await;
     let team = server.group(&org, "team").await;
     let owner = server.actor("owner", &org).await;
@@ -255,7 +255,7 @@ async fn a_role_is_shown_to_who_may_read_it_while_it_is_there(server: &TestServe
     assert_eq!((&left["role"], &left["roleUid"]), (&Value::Null, &json!(custom)));
 }
 
-async fn the_operator_invites_into_a_new_organization_that_nobody_owns(server: &TestServer) {
+async fn the_operator_invites_into_a_new_organization_without_an_owner(server: &TestServer) {
     let org = server.organization("acme").await;
     let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
     let request = |name: &str, role: String| v1::GroupInviteRequest {
@@ -337,10 +337,10 @@ async fn the_operator_creates_identities_with_static_keys_in_a_group(server: &Te
 each_engine!(
     the_code_is_shown_once_and_kept_nowhere,
     both_versions_make_and_withdraw_invitations,
-    invitations_and_associations_are_audited_and_told_once,
+    invitations_and_associations_have_one_audit_entry_and_one_event,
     wrong_invitations_name_the_field,
     an_invitation_promises_no_more_than_its_maker_holds_there,
     a_role_is_shown_to_who_may_read_it_while_it_is_there,
-    the_operator_invites_into_a_new_organization_that_nobody_owns,
+    the_operator_invites_into_a_new_organization_without_an_owner,
     the_operator_creates_identities_with_static_keys_in_a_group
 );

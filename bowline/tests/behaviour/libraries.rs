@@ -70,7 +70,7 @@ async fn an_import_that_is_repeated_changes_nothing(server: &TestServer) {
     assert_eq!(import(&operator, std::slice::from_ref(&one)).await, outcomes(&["CREATED"]));
     let after = inventory(server).await;
     assert_eq!(import(&operator, std::slice::from_ref(&one)).await, outcomes(&["UNCHANGED"]));
-    // Less is no news either.
+    // An import with fewer details changes nothing.
     let mut bare = one.clone();
     for member in ["description", "license"] {
         bare[member] = json!("");
@@ -107,7 +107,7 @@ async fn the_operator_alone_fills_the_catalogue(server: &TestServer) {
     assert_eq!(inventory(server).await, before);
 }
 
-async fn versions_that_cannot_be_are_refused_with_their_place(server: &TestServer) {
+async fn invalid_versions_are_rejected_with_their_field(server: &TestServer) {
     let operator = server.operator().await;
     let before = inventory(server).await;
     let with = |member: &str, value: Value| {
@@ -182,7 +182,7 @@ async fn artifacts_are_found_by_ecosystem_and_by_part_of_their_name(server: &Tes
     assert_eq!((&all["items"][0]["latestVersion"], &all["items"][0]["versionCount"]), (&json!("2.11.0"), &json!(5)));
 }
 
-async fn whoever_may_look_nowhere_sees_no_catalogue(server: &TestServer) {
+async fn callers_without_any_role_see_an_empty_catalog(server: &TestServer) {
     filled(server).await;
     let stranger = server.stranger().await;
     for path in ["v1/artifacts", "v1/npm/packages", "v1/malware/blocklist"] {
@@ -197,7 +197,7 @@ async fn whoever_may_look_nowhere_sees_no_catalogue(server: &TestServer) {
     assert_eq!(known.text().replace("requests", "unknown"), unknown.text());
 }
 
-async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
+async fn v2_pages_sorts_and_counts(server: &TestServer) {
     let operator = filled(server).await;
     let of = "ecosystems=ECOSYSTEM_PYTHON&ecosystems=ECOSYSTEM_JAVA";
     let whole = ok(&operator, &format!("GET /libraries/v2/artifacts?{of}"), Value::Null).await;
@@ -287,10 +287,10 @@ async fn packages_of_npm_go_by_their_names_and_by_ids_of_one_segment(server: &Te
 each_engine!(
     an_import_that_is_repeated_changes_nothing,
     the_operator_alone_fills_the_catalogue,
-    versions_that_cannot_be_are_refused_with_their_place,
+    invalid_versions_are_rejected_with_their_field,
     artifacts_are_found_by_ecosystem_and_by_part_of_their_name,
-    whoever_may_look_nowhere_sees_no_catalogue,
-    the_second_version_pages_sorts_and_counts,
+    callers_without_any_role_see_an_empty_catalog,
+    v2_pages_sorts_and_counts,
     versions_come_highest_first_as_their_ecosystem_orders_them,
     packages_of_npm_go_by_their_names_and_by_ids_of_one_segment
 );

@@ -38,7 +38,7 @@ async fn remember(
     written.await.expect("a row")
 }
 
-async fn a_choice_is_remembered_until_it_is_zapped(server: &TestServer) {
+async fn a_resolution_is_cached_until_it_is_purged(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let path = format!("/libraries/v1/resolutioncache/{org}");
@@ -89,7 +89,7 @@ async fn a_choice_is_remembered_until_it_is_zapped(server: &TestServer) {
     assert_eq!(texts(&status["watermarks"], "zapCount"), ["0", "2", "0"]);
 }
 
-async fn a_zap_with_the_same_key_is_answered_again_and_done_once(server: &TestServer) {
+async fn a_purge_with_the_same_key_gets_the_same_response_and_runs_once(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let zap = format!("POST /libraries/v1/resolutioncache/{org}:zap");
@@ -107,7 +107,7 @@ async fn a_zap_with_the_same_key_is_answered_again_and_done_once(server: &TestSe
     assert_eq!(ok(&owner, &zap, body).await["replayed"], false);
 }
 
-async fn who_opts_out_has_nothing_remembered(server: &TestServer) {
+async fn opted_out_organizations_have_no_cached_resolutions(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let path = format!("POST /libraries/v1/resolutioncache/{org}:optout");
@@ -145,8 +145,8 @@ async fn zaps_that_leave_open_what_they_mean_are_refused(server: &TestServer) {
 }
 
 each_engine!(
-    a_choice_is_remembered_until_it_is_zapped,
-    a_zap_with_the_same_key_is_answered_again_and_done_once,
-    who_opts_out_has_nothing_remembered,
+    a_resolution_is_cached_until_it_is_purged,
+    a_purge_with_the_same_key_gets_the_same_response_and_runs_once,
+    opted_out_organizations_have_no_cached_resolutions,
     zaps_that_leave_open_what_they_mean_are_refused
 );

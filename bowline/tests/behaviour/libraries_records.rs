@@ -89,7 +89,7 @@ async fn records_of_malware_come_on_the_list_and_leave_it_with_their_records(ser
     assert_eq!(listed(&operator).await, Vec::<String>::new());
 }
 
-async fn generations_that_follow_each_other_fast_are_all_taken_over(server: &TestServer) {
+async fn generations_in_quick_succession_are_all_synchronized(server: &TestServer) {
     let operator = server.operator().await;
     // More than one step takes, so that a step ends between two ids.
     let records: Vec<Value> =
@@ -173,7 +173,7 @@ async fn versions_in_a_range_of_a_record_are_shown_as_malicious(server: &TestSer
 
 each_engine!(
     records_of_malware_come_on_the_list_and_leave_it_with_their_records,
-    generations_that_follow_each_other_fast_are_all_taken_over,
+    generations_in_quick_succession_are_all_synchronized,
     of_two_sources_the_newer_record_fills_the_list,
     entries_of_the_operator_stay,
     versions_in_a_range_of_a_record_are_shown_as_malicious

@@ -1,6 +1,6 @@
 //! Tests stored beside a library policy: they run at each update of it, which they refuse while one fails.
 
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::{ListPolicyTests, SetPolicyTests, UpdatePolicy};
 use bowline_contract::v1::libraries::LibraryPolicy;
 use bowline_core::rfc3339::{self, Digits};
@@ -41,27 +41,27 @@ async fn policy(owner: &Actor, org: &str) -> String {
 
 /// Stores the same tests over gRPC.
 async fn set_over_grpc(server: &TestServer, owner: &Actor, policy: &str, stored: &Value) {
-    let test = |purl: &str, expected: ours::ExpectedDecision, reason: &str, note: &str| ours::PolicyTest {
+    let test = |purl: &str, expected: own::ExpectedDecision, reason: &str, note: &str| own::PolicyTest {
         purl: purl.into(),
         expected: expected as i32,
         reason: reason.into(),
         note: note.into(),
     };
     let tests = vec![
-        test("pkg:pypi/Good@1.0", ours::ExpectedDecision::Allowed, "", ""),
-        test("pkg:pypi/bad@1.0", ours::ExpectedDecision::Refused, "BLOCK_LIST", "as agreed"),
+        test("pkg:pypi/Good@1.0", own::ExpectedDecision::Allowed, "", ""),
+        test("pkg:pypi/bad@1.0", own::ExpectedDecision::Refused, "BLOCK_LIST", "as agreed"),
     ];
-    let request = ours::SetPolicyTestsRequest { policy: policy.into(), tests, force: false };
+    let request = own::SetPolicyTestsRequest { policy: policy.into(), tests, force: false };
     same_over_grpc::<SetPolicyTests>(server, owner, request, stored).await;
 }
 
 /// Reads the tests over gRPC, and replaces the policy by itself.
 async fn read_and_update_over_grpc(server: &TestServer, owner: &Actor, policy: &str, listed: &Value) {
-    let request = ours::ListPolicyTestsRequest { policy: policy.into() };
+    let request = own::ListPolicyTestsRequest { policy: policy.into() };
     same_over_grpc::<ListPolicyTests>(server, owner, request, listed).await;
     let same =
         LibraryPolicy { id: policy.into(), name: "lax".into(), cooldown_days: Some(0), ..LibraryPolicy::default() };
-    let request = ours::UpdateTestedPolicyRequest { policy: Some(same), force: true };
+    let request = own::UpdateTestedPolicyRequest { policy: Some(same), force: true };
     let updated = owner.grpc::<UpdatePolicy>(request).await.expect("nothing changes");
     assert_eq!(updated.policy.map(|policy| policy.name).as_deref(), Some("lax"));
 }

@@ -36,8 +36,8 @@ async fn asked(server: &TestServer, name: &str) -> String {
         ("lead", "lead@acme.example", "owner", &team),
         ("silent", "", "owner", &org),
     ] {
-        let somebody = person(server, subject, email).await;
-        server.bind(&somebody.uid, &server.role(role), place).await;
+        let member = person(server, subject, email).await;
+        server.bind(&member.uid, &server.role(role), place).await;
     }
     let robot = machine(server, &org, "robot").await;
     server.bind(&robot.uid, &server.role("owner"), &org).await;
@@ -52,7 +52,7 @@ fn unfolded(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn owners_are_told_who_asks_and_what_to_do() {
+async fn owners_get_a_mail_with_the_requester_and_the_next_step() {
     with_sink(async |server, sink| {
         let org = asked(server, "Zoe O'Neill\r\nBcc: x@evil.example").await;
         let mails = sink.mails(1).await;

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::deliveries::until;
 use crate::support::call;
 
-/// Most bytes of the page of a fresh server.
+/// Maximum bytes of the page of a fresh server.
 const PAGE: usize = 50 << 10;
 
 pub(crate) async fn metrics(server: &TestServer) -> String {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use bowline_core::{Code, Error, Reason};
 use bowline_fronts::request::bearer;
-use bowline_fronts::{Count, Front, LogFields, failed};
+use bowline_fronts::{Count, Front, LogFields, error_response};
 use bowline_pipeline::{RateLimits, RequestOrigin, Surface};
 use http_body_util::BodyExt as _;
 use tower_service::Service as _;
@@ -18,9 +18,9 @@ use tower_service::Service as _;
 /// The front: anyone who sends a token is greeted by it.
 fn router(limits: RateLimits, count: Count) -> Router {
     let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Osv, Some(origin.address));
-    let refuse = |_: &str, error: Error| rejected(&error);
-    let front = Front { transport: "greeter", name: |_, _| "greet", admit: Arc::new(admit), refuse, count };
-    front.around(Router::new().route("/greet", get(greet)))
+    let render_rejection = |_: &str, error: Error| rejected(&error);
+    let front = Front { transport: "greeter", name: |_, _| "greet", admit: Arc::new(admit), render_rejection, count };
+    front.wrap(Router::new().route("/greet", get(greet)))
 }
 
 async fn greet(headers: HeaderMap) -> Response {
@@ -35,7 +35,7 @@ async fn greet(headers: HeaderMap) -> Response {
 }
 
 fn rejected(error: &Error) -> Response {
-    failed(error, |status, error| (status, error.message().to_owned()).into_response())
+    error_response(error, |status, error| (status, error.message().to_owned()).into_response())
 }
 
 /// What was counted: a name and a code.
@@ -58,12 +58,12 @@ async fn ask(router: &mut Router, token: Option<&str>) -> (StatusCode, String, b
 async fn a_front_of_twenty_lines_is_limited_counted_and_answers_in_its_own_form() {
     let counted = Counted::default();
     let told = counted.clone();
-    let count: Count = Arc::new(move |name, code, _| told.lock().expect("nobody panicked").push((name, code)));
+    let count: Count = Arc::new(move |name, code, _| told.lock().expect("no thread panicked").push((name, code)));
     // An address has a burst of ten times its rate.
     let mut router = router(RateLimits::new(0, 1), count);
     assert_eq!(ask(&mut router, Some("ann")).await, (StatusCode::OK, "hello ann".into(), false));
-    let nobody = ask(&mut router, None).await;
-    assert_eq!(nobody, (StatusCode::UNAUTHORIZED, "who are you? send a token".into(), false));
+    let anonymous = ask(&mut router, None).await;
+    assert_eq!(anonymous, (StatusCode::UNAUTHORIZED, "who are you? send a token".into(), false));
     let (status, text, _) = ask(&mut router, Some("broken")).await;
     assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(!text.contains("disk"), "{text}");
@@ -72,7 +72,7 @@ async fn a_front_of_twenty_lines_is_limited_counted_and_answers_in_its_own_form(
         last = ask(&mut router, Some("ann")).await;
     }
     assert_eq!((last.0, last.2), (StatusCode::TOO_MANY_REQUESTS, true));
-    let counted = counted.lock().expect("nobody panicked").clone();
+    let counted = counted.lock().expect("no thread panicked").clone();
     let first = [("greet", None), ("greet", Some(Code::Unauthenticated)), ("greet", Some(Code::Internal))];
     assert_eq!(counted[..3], first);
     assert_eq!((counted.len(), counted.last()), (24, Some(&("greet", Some(Code::ResourceExhausted)))));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_contract::bowline::operator::v1 as ours;
+use bowline_contract::bowline::operator::v1 as own;
 use bowline_contract::bowline::operator::v1::rpc::operator as methods;
 use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn every_option_is_shown_without_secrets(engine: Engine) {
     let operator = server.operator().await;
     let configuration = ok(&operator, "GET /operator/v1/configuration", Value::Null).await;
     assert!(!configuration.to_string().contains("hush"), "{configuration}");
-    let request = ours::GetConfigurationRequest::default();
+    let request = own::GetConfigurationRequest::default();
     same_over_grpc::<methods::GetConfiguration>(&server, &operator, request, &configuration).await;
     let health = ok(&operator, "GET /operator/v1/health", Value::Null).await;
     assert_eq!(configuration["replica"], health["replica"]);
@@ -80,7 +80,7 @@ async fn every_option_is_shown_without_secrets(engine: Engine) {
     offered(&server).await;
     let providers = ok(&operator, "GET /operator/v1/providers", Value::Null).await;
     assert_eq!(each(&providers["providers"], "id"), ["main", "main"]);
-    let request = ours::ListProvidersRequest::default();
+    let request = own::ListProvidersRequest::default();
     same_over_grpc::<methods::ListProviders>(&server, &operator, request, &providers).await;
     let stored = &providers["providers"][1];
     assert_eq!((&stored["hasSecret"], &stored["configured"]), (&json!(false), &json!(false)), "{stored}");
@@ -97,7 +97,7 @@ async fn task(operator: &Actor, name: &str) -> Value {
 async fn all_periodic_tasks_are_listed_and_run_where_that_is_safe(server: &TestServer) {
     let operator = server.operator().await;
     let tasks = ok(&operator, "GET /operator/v1/tasks", Value::Null).await;
-    let listed = operator.grpc::<methods::ListTasks>(ours::ListTasksRequest {}).await.expect("a list").tasks;
+    let listed = operator.grpc::<methods::ListTasks>(own::ListTasksRequest {}).await.expect("a list").tasks;
     assert_eq!(listed.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), each(&tasks["tasks"], "name"));
     let by_themselves = ["audit-numbers", "counters", "public-documents"];
     let runnable = [
@@ -116,7 +116,7 @@ async fn all_periodic_tasks_are_listed_and_run_where_that_is_safe(server: &TestS
     for name in runnable {
         let listed = task(&operator, name).await;
         assert_eq!(listed["runnable"], json!(true), "{listed}");
-        let run = ours::RunTaskRequest { name: name.into() };
+        let run = own::RunTaskRequest { name: name.into() };
         assert_eq!(operator.grpc::<methods::RunTask>(run).await.expect("it runs").name, name);
         until(name, async || {
             let task = task(&operator, name).await;
@@ -149,9 +149,9 @@ async fn keys_are_rotated_once_until_the_new_one_signs(server: &TestServer) {
     assert_ne!(added["kid"], json!(first));
     assert_eq!(added["algorithm"], "ES256");
     assert_eq!(each(&keys().await, "kid").len(), 2);
-    let listed = operator.grpc::<methods::ListKeys>(ours::ListKeysRequest {}).await.expect("a list").keys;
+    let listed = operator.grpc::<methods::ListKeys>(own::ListKeysRequest {}).await.expect("a list").keys;
     assert_eq!(listed.iter().map(|key| key.kid.as_str()).collect::<Vec<_>>(), each(&keys().await, "kid"));
-    let request = ours::RotateKeysRequest { algorithm: ours::KeyAlgorithm::Unspecified as i32 };
+    let request = own::RotateKeysRequest { algorithm: own::KeyAlgorithm::Unspecified as i32 };
     same_over_grpc::<methods::RotateKeys>(server, &operator, request, &added).await;
     let [event_type, subject, _, _, body] = newest_event(server).await;
     assert_eq!(event_type, "dev.bowline.operator.keys.rotated.v1");

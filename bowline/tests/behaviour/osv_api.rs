@@ -11,17 +11,17 @@ async fn a_record_is_answered_as_it_was_brought(server: &TestServer) {
     brought["database_specific"] = json!({ "snake_case": [1, null, "é"] });
     brought["member_of_the_future"] = json!(true);
     import(server, "test", std::slice::from_ref(&brought)).await;
-    let nobody = server.anonymous();
-    assert_eq!(ok(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, brought);
-    let reply = call(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await;
+    let anonymous = server.anonymous();
+    assert_eq!(ok(&anonymous, "GET /osv/v1/vulns/A-1", Value::Null).await, brought);
+    let reply = call(&anonymous, "GET /osv/v1/vulns/A-1", Value::Null).await;
     assert_eq!(reply.header("content-type"), Some("application/json"));
     assert_eq!(
-        ok(&nobody, "POST /osv/v1/query", json!({ "package": { "purl": "pkg:pypi/Flask@1.9" } })).await,
+        ok(&anonymous, "POST /osv/v1/query", json!({ "package": { "purl": "pkg:pypi/Flask@1.9" } })).await,
         json!({ "vulns": [brought] })
     );
-    let message = refused_by_osv(&nobody, "GET /osv/v1/vulns/CVE-2026-1", Value::Null, 404, 5).await;
+    let message = refused_by_osv(&anonymous, "GET /osv/v1/vulns/CVE-2026-1", Value::Null, 404, 5).await;
     assert!(message.ends_with("it is in A-1"), "{message}");
-    refused_by_osv(&nobody, "GET /osv/v1/vulns/A-2", Value::Null, 404, 5).await;
+    refused_by_osv(&anonymous, "GET /osv/v1/vulns/A-2", Value::Null, 404, 5).await;
 }
 
 async fn packages_are_found_by_the_order_of_their_ecosystem(server: &TestServer) {
@@ -30,9 +30,9 @@ async fn packages_are_found_by_the_order_of_their_ecosystem(server: &TestServer)
     let mut withdrawn = record("A-2", "flask", "9");
     withdrawn["withdrawn"] = json!("2026-01-03T00:00:00Z");
     import(server, "test", &[record("A-1", "flask", "1.10"), debian, withdrawn]).await;
-    let nobody = server.anonymous();
+    let anonymous = server.anonymous();
     for (version, expected) in [("1.9", true), ("1.10rc1", true), ("1.10", false), ("1.10.0", false), ("2", false)] {
-        assert_eq!(found(&nobody, "flask", version).await == ["A-1"], expected, "{version}");
+        assert_eq!(found(&anonymous, "flask", version).await == ["A-1"], expected, "{version}");
     }
     for (ecosystem, version, expected) in [
         ("Debian:12", "7.88.1-10+deb12u4", true),
@@ -41,12 +41,12 @@ async fn packages_are_found_by_the_order_of_their_ecosystem(server: &TestServer)
         ("Debian", "7.88.1-10", true),
     ] {
         let query = json!({ "package": { "ecosystem": ecosystem, "name": "curl" }, "version": version });
-        let found = ids(&ok(&nobody, "POST /osv/v1/query", query).await);
+        let found = ids(&ok(&anonymous, "POST /osv/v1/query", query).await);
         assert_eq!(found == ["D-1"], expected, "{ecosystem} {version}");
     }
     let any = json!({ "package": { "ecosystem": "PyPI", "name": "flask" } });
-    assert_eq!(ids(&ok(&nobody, "POST /osv/v1/query", any).await), ["A-1"]);
-    assert!(ok(&nobody, "GET /osv/v1/vulns/A-2", Value::Null).await["withdrawn"].is_string());
+    assert_eq!(ids(&ok(&anonymous, "POST /osv/v1/query", any).await), ["A-1"]);
+    assert!(ok(&anonymous, "GET /osv/v1/vulns/A-2", Value::Null).await["withdrawn"].is_string());
 }
 
 async fn a_batch_is_answered_in_its_order_with_ids_alone(server: &TestServer) {
@@ -73,22 +73,22 @@ async fn long_answers_come_in_pages(server: &TestServer) {
         crate::feeds_support::stage(&operator, &import, &records, &[]).await;
     }
     crate::feeds_support::commit(&operator, &import).await;
-    let nobody = server.anonymous();
+    let anonymous = server.anonymous();
     let package = json!({ "ecosystem": "PyPI", "name": "busy" });
-    let first = ok(&nobody, "POST /osv/v1/query", json!({ "package": package, "version": "1" })).await;
+    let first = ok(&anonymous, "POST /osv/v1/query", json!({ "package": package, "version": "1" })).await;
     assert_eq!(ids(&first).len(), 1000);
     let token = &first["next_page_token"];
     let second = json!({ "package": package, "version": "1", "page_token": token });
-    let second = ok(&nobody, "POST /osv/v1/query", second).await;
+    let second = ok(&anonymous, "POST /osv/v1/query", second).await;
     assert_eq!((ids(&second).len(), &second["next_page_token"]), (200, &Value::Null));
     assert_eq!(ids(&second)[0], "A-1000");
     let batch = json!({ "queries": [{ "package": package, "version": "1", "page_token": token }] });
-    let batch = ok(&nobody, "POST /osv/v1/querybatch", batch).await;
+    let batch = ok(&anonymous, "POST /osv/v1/querybatch", batch).await;
     assert_eq!(ids(&batch["results"][0]), ids(&second));
     let one = json!({ "package": package, "version": "1" });
     let other = json!({ "package": package, "version": "2" });
     let batch = json!({ "queries": [one, other, one] });
-    let batch = ok(&nobody, "POST /osv/v1/querybatch", batch).await;
+    let batch = ok(&anonymous, "POST /osv/v1/querybatch", batch).await;
     assert_eq!(ids(&batch["results"][0]), ids(&first));
     assert_eq!((&batch["results"][1], &batch["results"][2]), (&json!({}), &batch["results"][0]));
 }
@@ -100,13 +100,13 @@ async fn of_two_sources_the_newer_record_is_shown_and_each_id_once(server: &Test
     import(server, "first", std::slice::from_ref(&old)).await;
     import(server, "second", std::slice::from_ref(&new)).await;
     import(server, "third", &[old]).await;
-    let nobody = server.anonymous();
-    assert_eq!(ok(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, new);
-    assert_eq!(found(&nobody, "flask", "1").await, ["A-1"]);
+    let anonymous = server.anonymous();
+    assert_eq!(ok(&anonymous, "GET /osv/v1/vulns/A-1", Value::Null).await, new);
+    assert_eq!(found(&anonymous, "flask", "1").await, ["A-1"]);
 }
 
 async fn what_makes_no_sense_is_refused_in_the_form_of_the_api(server: &TestServer) {
-    let nobody = server.anonymous();
+    let anonymous = server.anonymous();
     let query = "POST /osv/v1/query";
     for body in [
         json!({}),
@@ -121,28 +121,28 @@ async fn what_makes_no_sense_is_refused_in_the_form_of_the_api(server: &TestServ
         json!({ "package": 7 }),
         json!([]),
     ] {
-        refused_by_osv(&nobody, query, body.clone(), 400, 3).await;
+        refused_by_osv(&anonymous, query, body.clone(), 400, 3).await;
     }
     let one = json!({ "package": { "name": "a", "ecosystem": "PyPI" } });
     let many = json!({ "queries": vec![one.clone(); 1001] });
-    refused_by_osv(&nobody, "POST /osv/v1/querybatch", many, 400, 3).await;
+    refused_by_osv(&anonymous, "POST /osv/v1/querybatch", many, 400, 3).await;
     let wrong = json!({ "queries": [one, {}] });
-    let message = refused_by_osv(&nobody, "POST /osv/v1/querybatch", wrong, 400, 3).await;
+    let message = refused_by_osv(&anonymous, "POST /osv/v1/querybatch", wrong, 400, 3).await;
     assert!(message.starts_with("queries[1]: "), "{message}");
-    refused_by_osv(&nobody, "GET /osv/v1/vulns/..%2F..%2Fx", Value::Null, 400, 3).await;
-    refused_by_osv(&nobody, "GET /osv/v1/query", Value::Null, 405, 12).await;
-    refused_by_osv(&nobody, "GET /osv/v1/nothing", Value::Null, 404, 5).await;
+    refused_by_osv(&anonymous, "GET /osv/v1/vulns/..%2F..%2Fx", Value::Null, 400, 3).await;
+    refused_by_osv(&anonymous, "GET /osv/v1/query", Value::Null, 405, 12).await;
+    refused_by_osv(&anonymous, "GET /osv/v1/nothing", Value::Null, 404, 5).await;
 }
 
-async fn an_address_that_asks_too_often_is_told_to_wait(engine: Engine) {
+async fn an_address_over_its_rate_limit_gets_the_time_to_wait(engine: Engine) {
     on_engine_with(
         engine,
         |options| options.osv_rate = Some(1),
         async |server| {
-            let nobody = server.anonymous();
+            let anonymous = server.anonymous();
             let mut refusals = 0;
             for _ in 0..15 {
-                let reply = call(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await;
+                let reply = call(&anonymous, "GET /osv/v1/vulns/A-1", Value::Null).await;
                 if reply.status == 429 {
                     assert!(reply.header("retry-after").is_some());
                     refusals += 1;
@@ -163,4 +163,4 @@ each_engine!(
     what_makes_no_sense_is_refused_in_the_form_of_the_api
 );
 
-by_engine!(an_address_that_asks_too_often_is_told_to_wait);
+by_engine!(an_address_over_its_rate_limit_gets_the_time_to_wait);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::people_support::{
     BACK, CLIENT, Own, WELCOME, context, offered, own, people, person, provision, redeem, redemption, sign_in,
-    somebody, uid_of_provider, vouched,
+    sign_in_of, uid_of_provider, vouched,
 };
 use crate::support::{execute, number, ok, role};
 
@@ -37,7 +37,7 @@ async fn the_browser_is_sent_with_everything_that_protects_the_sign_in(server: &
 
 async fn a_provider_that_becomes_another_is_not_used(server: &TestServer) {
     let provider = offered(server).await;
-    let code = server.idp().sign_in(somebody("ada", Value::Null));
+    let code = server.idp().sign_in(sign_in_of("ada", Value::Null));
     for (members, reason) in [
         (json!({ "issuer": "https://other.example" }), Reason::FailedPrecondition),
         (json!({ "issuer": format!("{}/", server.idp().issuer()) }), Reason::FailedPrecondition),
@@ -64,9 +64,9 @@ async fn a_provider_that_becomes_another_is_not_used(server: &TestServer) {
 async fn an_id_token_must_be_of_this_very_sign_in(server: &TestServer) {
     let provider = offered(server).await;
     let now = server.clock().seconds();
-    let good = redeem(server, &provider, somebody("ada", Value::Null)).await.expect("a good one");
+    let good = redeem(server, &provider, sign_in_of("ada", Value::Null)).await.expect("a good one");
     assert_eq!((good.subject.as_str(), good.issuer.as_str()), ("ada", server.idp().issuer()));
-    redeem(server, &provider, somebody("ada", json!({ "aud": [CLIENT, "b"], "azp": CLIENT }))).await.expect("azp");
+    redeem(server, &provider, sign_in_of("ada", json!({ "aud": [CLIENT, "b"], "azp": CLIENT }))).await.expect("azp");
     for claims in [
         json!({ "nonce": "another" }),
         json!({ "nonce": null }),
@@ -80,7 +80,7 @@ async fn an_id_token_must_be_of_this_very_sign_in(server: &TestServer) {
         json!({ "iat": now + 3600 }),
         json!({ "sub": "a\nb" }),
     ] {
-        let refused = redeem(server, &provider, somebody("ada", claims.clone())).await.expect_err("not ours");
+        let refused = redeem(server, &provider, sign_in_of("ada", claims.clone())).await.expect_err("not ours");
         assert!(matches!(refused.reason(), Reason::TokenInvalid | Reason::TokenExpired), "{claims}: {refused}");
     }
 }
@@ -90,7 +90,7 @@ async fn a_code_goes_to_the_provider_that_was_asked_with_what_was_asked(server: 
     let now = context(server).now;
     let issuer = server.idp().issuer().to_owned();
     let attempt = async |change: fn(&mut Redemption<'_>)| {
-        let code = server.idp().sign_in(somebody("ada", Value::Null));
+        let code = server.idp().sign_in(sign_in_of("ada", Value::Null));
         let mut redemption = redemption(&code);
         change(&mut redemption);
         people(server).redeem(&provider, &redemption, now).await
@@ -110,7 +110,7 @@ async fn a_code_goes_to_the_provider_that_was_asked_with_what_was_asked(server: 
     // A provider that says that it always names itself must do so.
     server.idp().set_document(json!({ "authorization_response_iss_parameter_supported": true }));
     assert_eq!(attempt(|_| {}).await.expect_err("it is silent").reason(), Reason::TokenInvalid);
-    let code = server.idp().sign_in(somebody("ada", Value::Null));
+    let code = server.idp().sign_in(sign_in_of("ada", Value::Null));
     let named = Redemption { iss: Some(&issuer), ..redemption(&code) };
     people(server).redeem(&provider, &named, now).await.expect("it names itself");
     let again = people(server).redeem(&provider, &named, now).await.expect_err("a code is good once");
@@ -119,7 +119,7 @@ async fn a_code_goes_to_the_provider_that_was_asked_with_what_was_asked(server: 
 
 async fn an_address_is_asked_for_where_the_token_has_none(server: &TestServer) {
     let provider = offered(server).await;
-    let with = |claims: Value, userinfo: Value| SignIn { userinfo, ..somebody("ada", claims) };
+    let with = |claims: Value, userinfo: Value| SignIn { userinfo, ..sign_in_of("ada", claims) };
     let told = json!({ "sub": "ada", "email": "ada@example.com", "email_verified": true });
     let upstream = redeem(server, &provider, with(Value::Null, told.clone())).await.expect("userinfo");
     assert_eq!((upstream.email.as_deref(), upstream.email_verified), (Some("ada@example.com"), true));
@@ -193,7 +193,7 @@ async fn an_organizations_newcomers_get_its_default_role_and_no_verified_address
     }
 }
 
-async fn where_a_directory_provisions_people_nobody_else_comes_in(server: &TestServer) {
+async fn where_a_directory_provisions_people_others_cannot_sign_in(server: &TestServer) {
     let org = server.organization("acme").await;
     let provider = own(server, &org, Own { scim: true, ..Own::default() }).await;
     let ada = vouched(server, &provider, "ada", Value::Null).await;
@@ -256,6 +256,6 @@ each_engine!(
     an_address_is_asked_for_where_the_token_has_none,
     the_operators_people_register_freely_and_may_nothing,
     an_organizations_newcomers_get_its_default_role_and_no_verified_address,
-    where_a_directory_provisions_people_nobody_else_comes_in,
+    where_a_directory_provisions_people_others_cannot_sign_in,
     providers_are_found_by_name_and_only_those_of_verified_organizations
 );

@@ -105,7 +105,7 @@ async fn the_audit_log_knows_whom_the_directory_turned_out_to_mean(server: &Test
     assert_eq!(sign_in(server, &provider, &bob).await.identity.as_str(), person(server, "bob"));
 }
 
-async fn terms_that_nobody_accepted_yet_keep_nobody_out(engine: Engine) {
+async fn terms_that_are_not_accepted_yet_lock_no_one_out(engine: Engine) {
     let required = |options: &mut bowline_server::Options| {
         let (id, label, url) = ("terms".into(), "Terms".into(), "https://operator.example/terms".into());
         options.terms = vec![bowline_server::TermsOption { id, label, url }];
@@ -134,4 +134,4 @@ each_engine!(
     the_audit_log_knows_whom_the_directory_turned_out_to_mean
 );
 
-by_engine!(terms_that_nobody_accepted_yet_keep_nobody_out);
+by_engine!(terms_that_are_not_accepted_yet_lock_no_one_out);

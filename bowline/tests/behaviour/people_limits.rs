@@ -7,14 +7,14 @@ use bowline_testkit::{SignIn, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::people_support::{
-    Own, WELCOME, actor, context, offered, own, parts, people, person, plain, provision, redeem, sign_in, somebody,
+    Own, WELCOME, actor, context, offered, own, parts, people, person, plain, provision, redeem, sign_in, sign_in_of,
     status, uid_of_provider, vouched,
 };
 use crate::support::{claims_of, execute, number};
 
 /// A token of someone who signed in with that client of the issuer.
 async fn with_client(server: &TestServer, provider: &Provider, client: &str) -> String {
-    let who = SignIn { client_id: client.into(), ..somebody("ada", Value::Null) };
+    let who = SignIn { client_id: client.into(), ..sign_in_of("ada", Value::Null) };
     let upstream = redeem(server, provider, who).await.expect("ada signs in");
     let login = sign_in(server, provider, &upstream).await;
     let issued = people(server).issue(&login.session, &upstream, &plain(server), &context(server)).await;
@@ -94,14 +94,14 @@ async fn the_directory_of_a_group_within_takes_nothing_above_it(server: &TestSer
     assert_eq!((status(&ada, &org).await, status(&ada, &team).await), (200, 200), "what lies above is not its own");
 }
 
-async fn who_was_verified_for_one_client_does_not_enter_as_anothers(server: &TestServer) {
+async fn an_account_verified_for_one_client_cannot_sign_in_for_another(server: &TestServer) {
     let org = server.organization("acme").await;
     offered(server).await;
     let provider = own(server, &org, Own::default()).await;
     let uid = uid_of_provider(&provider);
     let again = async || people(server).provider(&Choice::Provider(Uidp::parse(&uid).expect("a UIDP"))).await;
     execute(server, "UPDATE identity_providers SET client_id = 'another' WHERE uid = $1", &[&uid]).await;
-    let who = SignIn { client_id: "another".into(), ..somebody("ada", Value::Null) };
+    let who = SignIn { client_id: "another".into(), ..sign_in_of("ada", Value::Null) };
     let upstream = redeem(server, &again().await.expect("the provider"), who).await.expect("ada signs in");
     // Before she confirms, the provider takes the name of the operator's client.
     execute(server, "UPDATE identity_providers SET client_id = 'bowline-client' WHERE uid = $1", &[&uid]).await;
@@ -118,5 +118,5 @@ each_engine!(
     a_provider_of_a_group_within_opens_nothing_above_it,
     people_of_an_organizations_issuer_come_in_through_its_provider_alone,
     the_directory_of_a_group_within_takes_nothing_above_it,
-    who_was_verified_for_one_client_does_not_enter_as_anothers
+    an_account_verified_for_one_client_cannot_sign_in_for_another
 );

@@ -154,7 +154,7 @@ async fn an_access_token_ends_its_own_session_and_no_other(server: &TestServer) 
     people(server).revoke(&access, &context(server)).await.expect("again");
 }
 
-async fn nobody_is_refreshed_whom_the_provider_would_not_let_in(server: &TestServer) {
+async fn only_people_whom_the_provider_admits_are_refreshed(server: &TestServer) {
     let org = server.organization("acme").await;
     let provider = own(server, &org, Own { scim: true, ..Own::default() }).await;
     provision(server, &provider, "ada", &person(server, "ada")).await;
@@ -192,5 +192,5 @@ each_engine!(
     narrowing_only_ever_narrows,
     revoking_ends_the_family_and_the_session,
     an_access_token_ends_its_own_session_and_no_other,
-    nobody_is_refreshed_whom_the_provider_would_not_let_in
+    only_people_whom_the_provider_admits_are_refreshed
 );

@@ -78,8 +78,8 @@ async fn a_named_provider_gives_registered_people_a_session_of_an_hour(server: &
     assert_eq!(exchange(&upstream, &uid).await.status, 403);
 }
 
-/// Someone with a token, narrowed to these groups.
-async fn somebody(server: &TestServer, subject: &str, scopes: &[&str]) -> bowline_testkit::Actor {
+/// A registered person with a token, narrowed to these groups.
+async fn signed_in(server: &TestServer, subject: &str, scopes: &[&str]) -> bowline_testkit::Actor {
     let provider = offered(server).await;
     let upstream = vouched(server, &provider, subject, Value::Null).await;
     let login = sign_in(server, &provider, &upstream).await;
@@ -89,9 +89,9 @@ async fn somebody(server: &TestServer, subject: &str, scopes: &[&str]) -> bowlin
     actor(server, &issued.token)
 }
 
-async fn people_delete_themselves_and_nobody_else(server: &TestServer) {
+async fn people_delete_only_themselves(server: &TestServer) {
     let org = server.organization("acme").await;
-    let (ada, bob) = (somebody(server, "ada", &[]).await, somebody(server, "bob", &[]).await);
+    let (ada, bob) = (signed_in(server, "ada", &[]).await, signed_in(server, "bob", &[]).await);
     let (hers, his) = (person(server, "ada"), person(server, "bob"));
     let delete = async |actor: &bowline_testkit::Actor, id: &str| {
         call(actor, &format!("DELETE /auth/v1/delete/{id}"), Value::Null).await
@@ -99,7 +99,7 @@ async fn people_delete_themselves_and_nobody_else(server: &TestServer) {
     assert_eq!(delete(&bob, &hers).await.status, 403);
     assert_eq!(delete(&bob, "x").await.status, 400);
     assert_eq!(delete(&server.anonymous(), &hers).await.status, 401);
-    let narrowed = somebody(server, "ada", &[&org]).await;
+    let narrowed = signed_in(server, "ada", &[&org]).await;
     assert_eq!(delete(&narrowed, &hers).await.status, 403);
     let machine = server.actor("viewer", &org).await;
     let request = DeletionRequest { id: machine.identity.clone() };
@@ -129,7 +129,7 @@ async fn people_delete_themselves_and_nobody_else(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1, "his alone");
     assert_eq!(call(&ada, "GET /auth/v1/ok", Value::Null).await.status, 401);
     // Anyone who comes again is new, and the old tokens stay dead.
-    somebody(server, "ada", &[]).await;
+    signed_in(server, "ada", &[]).await;
     assert_eq!(call(&ada, "GET /auth/v1/ok", Value::Null).await.status, 401);
     assert_eq!(delete(&bob, &his).await.status, 400, "he is the last one now");
 }
@@ -209,7 +209,7 @@ async fn what_has_ended_is_deleted_and_nothing_else(server: &TestServer) {
 each_engine!(
     people_register_with_a_token_of_the_operators_provider,
     a_named_provider_gives_registered_people_a_session_of_an_hour,
-    people_delete_themselves_and_nobody_else,
+    people_delete_only_themselves,
     a_headless_result_is_read_once_and_soon,
     an_operators_link_works_once_within_five_minutes,
     what_has_ended_is_deleted_and_nothing_else

@@ -47,7 +47,7 @@ async fn a_sessions_token_says_whose_it_is_and_how_they_came(server: &TestServer
     assert_eq!(refused.expect_err("no session").reason(), Reason::Unauthenticated);
 }
 
-async fn through_an_organizations_provider_a_session_acts_inside_it_alone(server: &TestServer) {
+async fn sessions_through_an_organizations_provider_act_within_it_only(server: &TestServer) {
     let (org, other) = (server.organization("acme").await, server.organization("other").await);
     let provider = own(server, &org, Own { default_role: &server.role("viewer"), ..Own::default() }).await;
     let (login, ada) = signed_in(server, &provider, "ada", Value::Null).await;
@@ -128,7 +128,7 @@ async fn a_session_that_has_ended_ends_its_tokens(server: &TestServer) {
     assert!(later().await.is_none());
 }
 
-async fn an_id_token_of_ours_opens_the_exchange_and_nothing_else(server: &TestServer) {
+async fn an_id_token_of_the_server_is_good_for_the_exchange_only(server: &TestServer) {
     let org = server.organization("acme").await;
     let provider = own(server, &org, Own { default_role: &server.role("viewer"), ..Own::default() }).await;
     let upstream = vouched(server, &provider, "ada", Value::Null).await;
@@ -213,10 +213,10 @@ async fn an_id_token_opens_what_was_confirmed(server: &TestServer) {
 
 each_engine!(
     a_sessions_token_says_whose_it_is_and_how_they_came,
-    through_an_organizations_provider_a_session_acts_inside_it_alone,
+    sessions_through_an_organizations_provider_act_within_it_only,
     mapped_groups_give_roles_while_the_mapping_lasts,
     a_session_that_has_ended_ends_its_tokens,
-    an_id_token_of_ours_opens_the_exchange_and_nothing_else,
+    an_id_token_of_the_server_is_good_for_the_exchange_only,
     another_identity_is_assumed_only_where_it_trusts_the_provider,
     a_directory_takes_what_mapped_groups_give,
     an_id_token_opens_what_was_confirmed

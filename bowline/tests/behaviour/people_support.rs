@@ -25,7 +25,7 @@ pub(crate) fn parts(server: &TestServer) -> &Parts {
 
 /// Random bytes of a request.
 pub(crate) fn draw() -> [u8; 32] {
-    bowline_authn::wrap::random_bytes()
+    bowline_authn::crypto::random_bytes()
 }
 
 pub(crate) fn context(server: &TestServer) -> Context<'static> {
@@ -130,7 +130,7 @@ pub(crate) async fn provision(server: &TestServer, provider: &Provider, external
 }
 
 /// Someone at the fake issuer.
-pub(crate) fn somebody(subject: &str, claims: Value) -> SignIn {
+pub(crate) fn sign_in_of(subject: &str, claims: Value) -> SignIn {
     SignIn {
         subject: subject.into(),
         client_id: CLIENT.into(),
@@ -149,7 +149,7 @@ pub(crate) fn redemption(code: &str) -> Redemption<'_> {
 
 /// What the provider says of someone.
 pub(crate) async fn vouched(server: &TestServer, provider: &Provider, subject: &str, claims: Value) -> Upstream {
-    let redeemed = redeem(server, provider, somebody(subject, claims)).await;
+    let redeemed = redeem(server, provider, sign_in_of(subject, claims)).await;
     redeemed.unwrap_or_else(|error| panic!("{subject} signs in: {error}"))
 }
 
@@ -162,7 +162,7 @@ pub(crate) const WELCOME: Entry = Entry { invite: None, may_register: true, cook
 
 pub(crate) async fn sign_in(server: &TestServer, provider: &Provider, upstream: &Upstream) -> Login {
     let login = people(server).sign_in(provider, upstream, &WELCOME, &context(server)).await;
-    login.unwrap_or_else(|error| panic!("somebody enters: {error}"))
+    login.unwrap_or_else(|error| panic!("the sign-in succeeds: {error}"))
 }
 
 pub(crate) fn person(server: &TestServer, subject: &str) -> String {

@@ -223,7 +223,7 @@ async fn only_some_methods_can_be_previewed(server: &TestServer) {
     }
 }
 
-async fn capabilities_gained_and_lost_are_told_as_far_as_the_caller_sees(server: &TestServer) {
+async fn gained_and_lost_capabilities_are_listed_as_far_as_they_are_visible(server: &TestServer) {
     let World { org, team, custom, bound, binding, .. } = world(server).await;
     let operator = server.operator().await;
     // Held at the organization already: widening the role at the team gives nothing new.
@@ -312,7 +312,7 @@ each_engine!(
     a_preview_changes_no_table_and_agrees_with_the_call,
     what_would_be_refused_is_refused_alike,
     only_some_methods_can_be_previewed,
-    capabilities_gained_and_lost_are_told_as_far_as_the_caller_sees,
+    gained_and_lost_capabilities_are_listed_as_far_as_they_are_visible,
     a_role_that_many_have_is_compared_and_the_list_is_bounded,
     a_policy_shows_what_retention_would_remove,
 );

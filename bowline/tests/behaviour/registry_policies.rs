@@ -110,7 +110,7 @@ async fn what_makes_no_sense_is_refused_at_once(server: &TestServer) {
     assert_eq!(inventory(server).await, before);
 }
 
-async fn nobody_gives_everybody_what_they_do_not_have(server: &TestServer) {
+async fn making_public_requires_the_permission_to_pull(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
     let settings = ["CAP_REPO_LIST", "CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_LIST", "CAP_REGISTRY_SETTINGS_UPDATE"];
@@ -131,7 +131,7 @@ async fn nobody_gives_everybody_what_they_do_not_have(server: &TestServer) {
     }
 }
 
-async fn nobody_has_the_server_remove_what_they_may_not(server: &TestServer) {
+async fn retention_rules_require_the_permission_to_delete(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
     let settings = ["CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_UPDATE"];
@@ -155,6 +155,6 @@ each_engine!(
     a_policy_is_empty_until_it_is_set_and_changes_by_mask,
     policies_of_a_group_are_listed_with_those_below,
     what_makes_no_sense_is_refused_at_once,
-    nobody_gives_everybody_what_they_do_not_have,
-    nobody_has_the_server_remove_what_they_may_not
+    making_public_requires_the_permission_to_pull,
+    retention_rules_require_the_permission_to_delete
 );

@@ -36,7 +36,7 @@ async fn upstreams_are_listed_with_their_last_check_where_the_caller_may(server:
     rejected(&viewer, &path, Value::Null, 403, "PERMISSION_DENIED").await;
 }
 
-async fn a_repository_fetches_at_the_next_pull_when_told_so(server: &TestServer) {
+async fn fetch_now_marks_all_tags_in_one_row(server: &TestServer) {
     let org = server.organization("acme").await;
     let (repo, other) = (server.repo(&org, "web").await, server.repo(&org, "other").await);
     let many = "INSERT INTO upstream_tags (repo, tag, checked_at)
@@ -124,7 +124,7 @@ async fn runs_of_retention_are_listed_and_bounded(server: &TestServer) {
 
 each_engine!(
     upstreams_are_listed_with_their_last_check_where_the_caller_may,
-    a_repository_fetches_at_the_next_pull_when_told_so,
+    fetch_now_marks_all_tags_in_one_row,
     the_effective_policy_says_where_each_value_is_from,
     runs_of_retention_are_listed_and_bounded,
 );

@@ -39,7 +39,7 @@ fn built_in(name: &str) -> String {
     if name == "viewer" {
         return "63921b2c44617e3f2603851537be0123af4a57d7".into();
     }
-    let digest = bowline_authn::wrap::sha256(format!("bowline role {name}").as_bytes());
+    let digest = bowline_authn::crypto::sha256(format!("bowline role {name}").as_bytes());
     digest[..20].iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 

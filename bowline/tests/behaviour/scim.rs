@@ -26,7 +26,7 @@ impl Directory {
         let (provider, token) = (format!("{org}/{id:016x}"), format!("{TOKEN}{id:064x}"));
         let issuer = server.idp().issuer().to_owned();
         let row = (provider.clone(), org.to_owned(), issuer.clone());
-        let hash = bowline_authn::wrap::sha256(token.as_bytes());
+        let hash = bowline_authn::crypto::sha256(token.as_bytes());
         let db = &server.server().parts().storage.db;
         let written = db.write(move |tx| {
             let (provider, org, issuer) = row.clone();

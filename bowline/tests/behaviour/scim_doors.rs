@@ -14,12 +14,12 @@ async fn every_bad_token_gets_the_same_answer(server: &TestServer) {
     let other = Directory::new(server, &org, 2).await;
     let id = directory.user("ann", "e1").await;
     let unknown = server.anonymous().with_token(&format!("{TOKEN}{:064x}", 9));
-    let (nobody, operator) = (server.anonymous(), server.operator().await);
-    let first = directory.call_as(&nobody, "GET Users", &Value::Null).await;
+    let (anonymous, operator) = (server.anonymous(), server.operator().await);
+    let first = directory.call_as(&anonymous, "GET Users", &Value::Null).await;
     assert_eq!((first.status, first.header("www-authenticate")), (401, Some("Bearer")));
     assert_eq!(first.header("content-type"), Some("application/scim+json"));
     let new = json!({ "userName": "x", "externalId": "x" });
-    for actor in [&nobody, &unknown, &operator, &other.actor] {
+    for actor in [&anonymous, &unknown, &operator, &other.actor] {
         for (what, body) in [
             ("GET Users", &Value::Null),
             ("POST Users", &new),

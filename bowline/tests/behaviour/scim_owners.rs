@@ -83,7 +83,7 @@ async fn an_owner_whose_given_binding_an_administrator_changed_is_not_the_direct
     goes(&directory, &ben).await;
 }
 
-async fn a_default_role_given_before_bindings_were_recorded_makes_nobody_easier_to_remove(server: &TestServer) {
+async fn a_default_role_given_before_bindings_were_recorded_makes_no_owner_easier_to_remove(server: &TestServer) {
     let org = server.organization("acme").await;
     let directory = directory(server, &org).await;
     set_default_role(server, &directory, &server.role("owner")).await;
@@ -101,5 +101,5 @@ async fn a_default_role_given_before_bindings_were_recorded_makes_nobody_easier_
 each_engine!(
     an_owner_whom_an_administrator_bound_is_not_the_directorys_own_for_a_default_role,
     an_owner_whose_given_binding_an_administrator_changed_is_not_the_directorys_own,
-    a_default_role_given_before_bindings_were_recorded_makes_nobody_easier_to_remove
+    a_default_role_given_before_bindings_were_recorded_makes_no_owner_easier_to_remove
 );

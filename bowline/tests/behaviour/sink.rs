@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-const UNSHARED: &str = "nobody panics with the lock";
+const UNSHARED: &str = "no thread panics with the lock";
 
 /// What came.
 #[derive(Clone, Debug)]

@@ -76,7 +76,7 @@ fn declared_deletions_are_done() {
             let deletes = ["groups", "identities", "identity_providers", "repos", "subscriptions"];
             assert!(deletes.contains(&to), "{}.{}: nothing deletes the rows of {to}", table.name, column.name);
         }
-        if let Holds::Reference(to, OnDelete::Refuse(..)) = column.holds {
+        if let Holds::Reference(to, OnDelete::Restrict(..)) = column.holds {
             assert_eq!(to, "groups", "{}.{}: only groups are kept by what refers to them", table.name, column.name);
         }
     }

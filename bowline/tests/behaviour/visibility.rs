@@ -52,7 +52,7 @@ async fn references_are_filled_in_only_where_they_are_readable(server: &TestServ
     assert_eq!((&seen["group"]["name"], &seen["role"]["name"]), (&json!("team"), &json!("secret role")));
 }
 
-async fn lists_show_what_is_visible_and_hierarchy_filters_are_judged(server: &TestServer) {
+async fn lists_show_what_is_visible_and_hierarchy_filters_are_authorized(server: &TestServer) {
     let org = server.organization("acme").await;
     let foreign = server.organization("globex").await;
     let (team, other) = (server.group(&org, "team").await, server.group(&org, "other").await);
@@ -138,7 +138,7 @@ async fn a_lookup_is_computed_and_says_nothing_of_who_is_here(server: &TestServe
 
 each_engine!(
     references_are_filled_in_only_where_they_are_readable,
-    lists_show_what_is_visible_and_hierarchy_filters_are_judged,
+    lists_show_what_is_visible_and_hierarchy_filters_are_authorized,
     one_may_always_read_ones_own_identity,
     a_lookup_is_computed_and_says_nothing_of_who_is_here
 );

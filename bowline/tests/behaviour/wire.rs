@@ -73,7 +73,7 @@ async fn paging_members_come_in_both_spellings_unless_one_was_asked_for(server: 
     assert_eq!(members, ["repos", "skipped", "totalCount"]);
 }
 
-async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones(server: &TestServer) {
+async fn reads_take_forms_and_wrong_verbs_get_the_allowed_ones(server: &TestServer) {
     let org = server.organization("acme").await;
     server.repo(&org, "web").await;
     let operator = server.operator().await;
@@ -139,7 +139,7 @@ async fn request_ids_go_in_and_come_out(server: &TestServer) {
     assert!(ids[0].len() == 32 && ids[1].len() == 32 && ids[0] != ids[1], "{ids:?}");
 }
 
-async fn an_empty_success_is_empty_in_the_second_version_and_an_object_in_the_first(server: &TestServer) {
+async fn an_empty_success_is_empty_in_v2_and_an_object_in_v1(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     for (version, body) in [("v2", ""), ("v1", "{}")] {
@@ -251,9 +251,9 @@ async fn only_streams_go_on_after_an_event(server: &TestServer) {
 each_engine!(
     both_spellings_and_the_pre_release_names_are_understood,
     paging_members_come_in_both_spellings_unless_one_was_asked_for,
-    reads_take_forms_and_wrong_verbs_are_told_the_right_ones,
+    reads_take_forms_and_wrong_verbs_get_the_allowed_ones,
     request_ids_go_in_and_come_out,
-    an_empty_success_is_empty_in_the_second_version_and_an_object_in_the_first,
+    an_empty_success_is_empty_in_v2_and_an_object_in_v1,
     the_details_of_errors_are_the_same_over_both_transports,
     only_streams_go_on_after_an_event
 );

@@ -1,7 +1,7 @@
 //! Requests whose work would cost much: their limits are checked first, and what is done is done where no other
 //! organization waits for it.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{PreviewRetention, UpdateGroupPolicy};
 use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
 use bowline_contract::v2::iam::rpc::identity_providers_service::CreateIdentityProvider;
@@ -18,10 +18,10 @@ fn patterns() -> Vec<String> {
     (0..15_000).map(|n| format!(r"v[0-9]{{1,9}}\.(a|b){{1,9}}-{n:05}")).collect()
 }
 
-fn policy(org: &str, patterns: Vec<String>) -> ours::UpdateGroupPolicyRequest {
+fn policy(org: &str, patterns: Vec<String>) -> own::UpdateGroupPolicyRequest {
     let policy =
-        ours::RegistryPolicy { uid: org.into(), immutable_tag_patterns: patterns, ..ours::RegistryPolicy::default() };
-    ours::UpdateGroupPolicyRequest { policy: Some(policy), update_mask: None }
+        own::RegistryPolicy { uid: org.into(), immutable_tag_patterns: patterns, ..own::RegistryPolicy::default() };
+    own::UpdateGroupPolicyRequest { policy: Some(policy), update_mask: None }
 }
 
 /// Checks that the request is refused for one list alone, by its size.
@@ -45,8 +45,8 @@ async fn fifteen_thousand_patterns_are_refused_before_the_first_is_compiled(serv
     };
     neighbour.is_not_held_up("a policy", harmless, writes).await;
     let preview = async |keep_patterns: Vec<String>| {
-        let retention = Some(ours::Retention { keep_patterns, ..ours::Retention::default() });
-        let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
+        let retention = Some(own::Retention { keep_patterns, ..own::Retention::default() });
+        let request = own::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
         viewer.grpc::<PreviewRetention>(request).await
     };
     let harmless = async || assert!(preview(vec!["v.*".into()]).await.is_ok());
@@ -189,8 +189,8 @@ async fn previews_that_are_given_up_count_until_they_have_ended(server: &TestSer
     for round in 0..100 {
         // Another question each time, so that nothing is remembered of it.
         let keep = format!("b*[ab]{{{}}}[0-9]*", round % 30 + 1);
-        let retention = Some(ours::Retention { keep_patterns: vec![keep], ..ours::Retention::default() });
-        let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
+        let retention = Some(own::Retention { keep_patterns: vec![keep], ..own::Retention::default() });
+        let request = own::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
         let call = viewer.grpc::<PreviewRetention>(request);
         match tokio::time::timeout(std::time::Duration::from_millis(30), call).await {
             Ok(Err(error)) if error.code == 8 => {

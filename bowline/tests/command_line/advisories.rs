@@ -10,7 +10,7 @@ async fn an_advisory_from_its_making_to_its_publication() {
     let server = TestServer::start(Engine::Sqlite).await;
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(&server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     let create =
         ["advisories", "create", "acme", "--artifact", "curl", "--alias", "CVE-2026-1,GHSA-1", "--component", "tls"];
     let id = ended(&terminal.run(&create).await, 0);

@@ -16,7 +16,7 @@ use crate::support::{Terminal, ended, text};
 async fn owner(server: &TestServer) -> (String, Terminal) {
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     (organization, terminal)
 }
 

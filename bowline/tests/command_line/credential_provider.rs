@@ -38,7 +38,7 @@ async fn kubelets_pull_with_the_service_account_of_the_pod() {
     let server = TestServer::start(Engine::Sqlite).await;
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(&server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     let registry = server.server().parts().settings.registry_audience.clone();
     let files = terminal.home.path().join("kubelet");
     let directory = files.to_str().expect("UTF-8");

@@ -23,7 +23,7 @@ async fn known(operator: &Terminal) -> Vec<String> {
 async fn a_record_that_cannot_be_read_is_not_removed() {
     let server = TestServer::start(Engine::Sqlite).await;
     let operator = Terminal::new(&server);
-    operator.keep(&server.operator().await);
+    operator.sign_in_as(&server.operator().await);
     let path = operator.home.path().join("all.jsonl");
     let file = path.to_str().expect("UTF-8").to_owned();
     let import = ["feeds", "import", "osv", &file, "--full", "--source", "test", "--licence", "CC0-1.0"];

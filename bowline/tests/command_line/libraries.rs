@@ -11,8 +11,8 @@ use crate::support::{Terminal, ended, text};
 async fn people(server: &TestServer) -> (Terminal, Terminal) {
     let organization = server.organization("acme").await;
     let (operator, owner) = (Terminal::new(server), Terminal::new(server));
-    operator.keep(&server.operator().await);
-    owner.keep(&server.actor("owner", &organization).await);
+    operator.sign_in_as(&server.operator().await);
+    owner.sign_in_as(&server.actor("owner", &organization).await);
     (operator, owner)
 }
 
@@ -29,7 +29,7 @@ fn artifact(repository: &Path, artifact: &str, version: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_directory_is_taken_in_once_and_what_is_skipped_is_told() {
+async fn a_directory_is_imported_once_and_skipped_files_are_listed() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (operator, owner) = people(&server).await;
     let repository = tempfile::tempdir().expect("a scratch directory is made");

@@ -10,7 +10,7 @@ use crate::support::{Terminal, ended, text};
 async fn owner(server: &TestServer) -> (String, Terminal) {
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     (organization, terminal)
 }
 
@@ -60,7 +60,7 @@ async fn status_names_every_role() {
     let terminal = Terminal::new(&server);
     let actor = server.actor("owner", &organization).await;
     server.bind(&actor.identity, &server.role("registry.push"), &organization).await;
-    terminal.keep(&actor);
+    terminal.sign_in_as(&actor);
     let shown = ended(&terminal.run(&["auth", "status"]).await, 0);
     for role in ["owner", "registry.push"] {
         assert!(shown.contains(&format!("{role}\tacme\t{organization}")), "{shown}");

@@ -77,7 +77,7 @@ impl Client {
 async fn owner(server: &TestServer) -> (String, Terminal) {
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     (organization, terminal)
 }
 
@@ -158,7 +158,7 @@ async fn tools_have_the_rights_of_the_caller() {
     let (failed, message) = client.tool("iam_list_groups", json!({})).await;
     assert!(failed && message.contains("bowline auth login"), "{message}");
     // A sign-in meanwhile counts.
-    nobody_yet.keep(&server.actor("viewer", &organization).await);
+    nobody_yet.sign_in_as(&server.actor("viewer", &organization).await);
     let (failed, message) = client.tool("iam_list_groups", json!({})).await;
     assert!(!failed && message.contains("acme"), "{message}");
     client.end().await;

@@ -6,12 +6,12 @@ use std::path::Path;
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::Value;
 
-use crate::organization_support::{Desk, EVERYTHING, calls, labels};
+use crate::organization_support::{EVERYTHING, OperatorTerminal, calls, labels};
 use crate::support::{ended, text};
 
 async fn an_export_applied_elsewhere_exports_the_same(engine: Engine) {
     let server = TestServer::start(engine).await;
-    let desk = Desk::new(&server).await;
+    let desk = OperatorTerminal::new(&server).await;
     let documents = EVERYTHING.matches("kind: ").count() - 1;
     let file = desk.write("all.yaml", EVERYTHING);
     let created = desk.apply(&file, &[]).await;
@@ -21,7 +21,7 @@ async fn an_export_applied_elsewhere_exports_the_same(engine: Engine) {
     let first = desk.export("acme").await;
 
     let other_server = TestServer::start(engine).await;
-    let other = Desk::new(&other_server).await;
+    let other = OperatorTerminal::new(&other_server).await;
     for line in first.lines().filter_map(|line| line.trim().strip_prefix("fromFile: ")) {
         other.write(line.trim_matches('"'), "s3cret");
     }
@@ -105,7 +105,7 @@ const DELETIONS: &[(&str, &str, &str, &[&str])] = &[
 
 /// The paths of webhooks are often secrets, and plans are printed in the logs of CI jobs.
 async fn addresses_of_webhooks_are_shown_by_their_hosts(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let document = |path: &str| {
         format!(
             "kind: Group\npath: acme\n---\nkind: Subscription\npath: acme\nspec: {{sink: \"https://hooks.example.com/{path}\"}}\n"
@@ -128,7 +128,7 @@ async fn addresses_of_webhooks_are_shown_by_their_hosts(server: &TestServer) {
 }
 
 async fn each_kind_of_change_is_shown_and_repaired(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let file = desk.write("all.yaml", EVERYTHING);
     desk.apply(&file, &[]).await;
     for (method, label, member, fields) in CHANGES {
@@ -181,7 +181,7 @@ const EDITS: &[(&str, &str)] = &[
 ];
 
 async fn edits_of_the_files_are_applied(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let file = desk.write("all.yaml", EVERYTHING);
     desk.apply(&file, &[]).await;
     let edited = EDITS.iter().fold(EVERYTHING.to_owned(), |text, (old, new)| {
@@ -203,7 +203,7 @@ async fn edits_of_the_files_are_applied(server: &TestServer) {
 }
 
 /// The UIDP of an object of the test's organization.
-async fn uid_of(desk: &Desk, label: &str) -> String {
+async fn uid_of(desk: &OperatorTerminal, label: &str) -> String {
     let (kind, path) = label.split_once(' ').expect("a path");
     let name = path.split(' ').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
     let only = |list: Value, matches: &dyn Fn(&Value) -> bool| {

@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::json;
 
-use crate::organization_support::{Desk, calls, labels};
+use crate::organization_support::{OperatorTerminal, calls, labels};
 use crate::support::{ended, text};
 
 /// Documents that are wrong, and what is said of each.
@@ -67,7 +67,7 @@ const WRONG: &[(&str, &[&str])] = &[
 ];
 
 async fn a_broken_file_changes_nothing(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let mut missing = Vec::new();
     for (content, words) in WRONG {
         let file = desk.write("all.yaml", content);
@@ -100,7 +100,7 @@ async fn a_broken_file_changes_nothing(server: &TestServer) {
 }
 
 async fn ambiguous_names_are_refused_with_both(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let org = server.organization("acme").await;
     let first = server.identity(&org, "twin").await;
     let second = server.identity(&org, "twin").await;
@@ -134,7 +134,7 @@ async fn ambiguous_names_are_refused_with_both(server: &TestServer) {
 }
 
 async fn secrets_are_written_and_never_compared(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let document = "kind: Group\npath: acme\n---\nkind: IdentityProvider\npath: acme/sso\nspec:\n  defaultRole: viewer\n  oidc: {issuer: \"https://sso.example.com\", clientId: c, clientSecret: {fromFile: secret.txt}}\n---\nkind: Repository\npath: acme/web\n---\nkind: RepositoryPolicy\npath: acme/web\nspec: {upstream: {url: \"https://registry.example.com\", username: u, password: {fromFile: secret.txt}}}\n";
     let file = desk.write("all.yaml", document);
     let applied = desk.apply(&file, &[]).await;
@@ -160,7 +160,7 @@ async fn secrets_are_written_and_never_compared(server: &TestServer) {
 }
 
 async fn pull_tokens_are_no_part_of_it(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let file = desk.write("all.yaml", "kind: Group\npath: acme\n");
     desk.apply(&file, &[]).await;
     let before = desk.export("acme").await;
@@ -169,7 +169,7 @@ async fn pull_tokens_are_no_part_of_it(server: &TestServer) {
 }
 
 async fn the_examples_of_the_help_work(server: &TestServer) {
-    let desk = Desk::new(server).await;
+    let desk = OperatorTerminal::new(server).await;
     let file = desk.write("all.yaml", "kind: Group\npath: acme\nspec: {description: d}\n");
     desk.apply(&file, &[]).await;
     for command in ["export", "diff", "apply"] {

@@ -135,19 +135,27 @@ path: acme/team
 spec: {sink: "https://hooks.example.com/bowline"}
 "#;
 
+// Exit codes of the commands (docs/COMMAND-LINE.md).
+pub(crate) const DONE: i32 = 0;
+pub(crate) const FAILED: i32 = 1;
+pub(crate) const USAGE: i32 = 2;
+pub(crate) const NOT_ALLOWED: i32 = 4;
+pub(crate) const CHANGES: i32 = 7;
+pub(crate) const PARTLY_APPLIED: i32 = 8;
+
 /// UIDP of a person, as documents have it.
 const PERSON: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// The operator at a terminal, with files.
-pub(crate) struct Desk {
+/// A terminal at which the operator is signed in, with files to apply.
+pub(crate) struct OperatorTerminal {
     pub(crate) terminal: Terminal,
 }
 
-impl Desk {
-    pub(crate) async fn new(server: &TestServer) -> Desk {
+impl OperatorTerminal {
+    pub(crate) async fn new(server: &TestServer) -> OperatorTerminal {
         let terminal = Terminal::new(server);
-        terminal.keep(&server.operator().await);
-        let desk = Desk { terminal };
+        terminal.sign_in_as(&server.operator().await);
+        let desk = OperatorTerminal { terminal };
         register_person(server).await;
         desk.write("secret.txt", "s3cret\n");
         desk.write("base.md", "# Base\n\nText with `code`.\n");

@@ -11,7 +11,7 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     let organization = server.organization("acme").await;
     let owner = server.actor("owner", &organization).await;
     let terminal = Terminal::new(&server);
-    terminal.keep(&owner);
+    terminal.sign_in_as(&owner);
     let create =
         ["auth", "pull-token", "create", "--parent", &organization, "--repository", "oci,python", "-o", "json"];
     let made: Value = serde_json::from_str(&ended(&terminal.run(&create).await, 0)).expect("JSON");
@@ -25,9 +25,9 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     let by_name = ["auth", "pull-token", "list", "--parent", "acme", "-o", "json"];
     let by_name: Value = serde_json::from_str(&ended(&terminal.run(&by_name).await, 0)).expect("JSON");
     assert_eq!((by_name.as_array().map(Vec::len), &by_name[0]["uidp"]), (Some(1), &made["identity_id"]));
-    let nobody = terminal.run(&["auth", "pull-token", "list", "--parent", "acme/nowhere"]).await;
-    ended(&nobody, 6);
-    assert!(text(&nobody.stderr).contains("acme/nowhere"), "{}", text(&nobody.stderr));
+    let unknown = terminal.run(&["auth", "pull-token", "list", "--parent", "acme/nowhere"]).await;
+    ended(&unknown, 6);
+    assert!(text(&unknown.stderr).contains("acme/nowhere"), "{}", text(&unknown.stderr));
     let expired = ended(&terminal.run(&["auth", "pull-token", "list", "--expired", "true"]).await, 0);
     assert!(!expired.contains(identity), "{expired}");
 
@@ -42,7 +42,7 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
 
     // Someone who may not bind roles leaves nothing behind.
     let viewer = server.actor("viewer", &organization).await;
-    terminal.keep(&viewer);
+    terminal.sign_in_as(&viewer);
     ended(&terminal.run(&create).await, 4);
     let listed = ended(&terminal.run(&["auth", "pull-token", "list"]).await, 0);
     assert_eq!(listed.matches("pull-token").count(), 1, "{listed}");

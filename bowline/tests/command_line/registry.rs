@@ -14,7 +14,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 async fn owner(server: &TestServer) -> (String, Terminal) {
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     (organization, terminal)
 }
 
@@ -314,10 +314,10 @@ async fn policies_of_repositories_and_groups() {
     ] {
         ended(&terminal.run(wrong).await, 2);
     }
-    terminal.keep(&server.actor("viewer", &organization).await);
+    terminal.sign_in_as(&server.actor("viewer", &organization).await);
     ended(&terminal.run(&["registry", "policy", "set", "acme/nginx", "--public", "false"]).await, 4);
     // An editor changes repositories, and may not push.
-    terminal.keep(&server.actor("editor", &organization).await);
+    terminal.sign_in_as(&server.actor("editor", &organization).await);
     for set in [
         &["registry", "policy", "set", "acme/nginx", "--upstream", "https://registry.example.com/evil"][..],
         &["registry", "repos", "update", "acme/nginx", "--source", "registry.example.com/evil"],

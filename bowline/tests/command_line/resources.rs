@@ -33,7 +33,7 @@ fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
 async fn owner(server: &TestServer) -> (String, Terminal) {
     let organization = server.organization("acme").await;
     let terminal = Terminal::new(server);
-    terminal.keep(&server.actor("owner", &organization).await);
+    terminal.sign_in_as(&server.actor("owner", &organization).await);
     server.group(&organization, "team").await;
     (organization, terminal)
 }
@@ -235,7 +235,7 @@ async fn a_denial_names_the_command_that_explains_it() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (organization, owner) = owner(&server).await;
     let viewer = Terminal::new(&server);
-    viewer.keep(&server.actor("viewer", &organization).await);
+    viewer.sign_in_as(&server.actor("viewer", &organization).await);
     let denied = viewer.run(&["iam", "groups", "create", "acme/new"]).await;
     ended(&denied, 4);
     let message = text(&denied.stderr);

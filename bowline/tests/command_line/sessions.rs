@@ -36,7 +36,7 @@ async fn other_audiences_and_narrowed_tokens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn surroundings_with_a_token_of_their_own_need_no_login() {
+async fn ambient_credentials_need_no_login() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (_, identity, token) = viewer(&server).await;
     let terminal = Terminal::new(&server);
@@ -50,7 +50,7 @@ async fn surroundings_with_a_token_of_their_own_need_no_login() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kept_token_of_somebody_else_is_not_taken_for_the_named_identity() {
+async fn the_cached_token_of_another_identity_is_not_used() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (organization, viewer, token) = viewer(&server).await;
     let deploy = server.identity(&organization, "deploy").await;

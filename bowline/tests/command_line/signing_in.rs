@@ -140,7 +140,7 @@ async fn several_audiences_at_once_with_an_organizations_own_provider() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_without_a_token_is_told_so_at_once() {
+async fn a_job_without_a_token_fails_at_once() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (_, identity, _) = viewer(&server).await;
     let terminal = Terminal::new(&server);

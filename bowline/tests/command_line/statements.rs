@@ -58,7 +58,7 @@ async fn organization(server: &TestServer, name: &str) -> (String, Terminal, Act
     let organization = server.organization(name).await;
     let terminal = Terminal::new(server);
     let owner = server.actor("owner", &organization).await;
-    terminal.keep(&owner);
+    terminal.sign_in_as(&owner);
     (organization, terminal, owner)
 }
 

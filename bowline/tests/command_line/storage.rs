@@ -95,7 +95,7 @@ async fn help_names_the_options_that_count() {
 }
 
 #[tokio::test]
-async fn shells_and_manuals_are_told_every_command() {
+async fn completions_and_manuals_have_every_command() {
     let home = tempfile::tempdir().expect("a scratch directory is made");
     for shell in ["bash", "zsh", "fish"] {
         let script = ended(&run(home.path(), &["completion", shell]).await, 0);

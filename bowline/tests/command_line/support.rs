@@ -44,8 +44,8 @@ impl Terminal {
         running.wait_with_output().await.expect("the binary ends")
     }
 
-    /// Keeps the token of someone who has signed in elsewhere.
-    pub(crate) fn keep(&self, actor: &Actor) {
+    /// Stores the token of an actor, as if the actor had signed in.
+    pub(crate) fn sign_in_as(&self, actor: &Actor) {
         let file = self.kept(&self.api, "oidc-token");
         std::fs::create_dir_all(file.parent().expect("a directory")).expect("the cache is made");
         std::fs::write(&file, actor.token.as_deref().expect("the actor has a token")).expect("the token is kept");

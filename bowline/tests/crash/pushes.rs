@@ -29,7 +29,7 @@ const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 const COLLECTING: [&str; 4] = ["--gc-every", "1s", "--gc-grace", "1s"];
 
 /// Images that one pusher keeps at most: each is pulled after every round.
-const MOST_KEPT: usize = 40;
+const MAX_STORED: usize = 40;
 /// Rounds on one storage; then the next one begins with nothing, so that a long run does not slow down.
 const ROUNDS_PER_STORAGE: u64 = 50;
 
@@ -147,7 +147,7 @@ impl Pusher {
 
     /// One image pushed, or one deleted; absent when the server is gone.
     async fn step(&mut self) -> Option<()> {
-        if (self.random.below(4) == 0 || self.kept.len() >= MOST_KEPT)
+        if (self.random.below(4) == 0 || self.kept.len() >= MAX_STORED)
             && let Some(digest) = self.kept.keys().next().cloned()
         {
             // Whether it is gone is not known before the answer.

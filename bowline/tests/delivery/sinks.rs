@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 
-const UNSHARED: &str = "nobody panics with the lock";
+const UNSHARED: &str = "no thread panics with the lock";
 
 /// SplitMix64 of two numbers: the same course every time.
 pub(crate) fn mixed(seed: u64, n: u64) -> u64 {

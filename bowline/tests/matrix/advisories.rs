@@ -1,7 +1,7 @@
 //! Advisories, their events, and how groups review and publish them.
 
 use bowline_contract::bowline::vulnerabilities::v1 as reviews;
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as settings;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
 use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::{BatchReviewEvents, PreviewPublication};
@@ -72,11 +72,11 @@ pub(super) fn rows() -> Vec<Row> {
             start_time: Some(time()),
             end_time: Some(time()),
         }),
-        at::<GetPosture>(|aim| ours::GetPostureRequest { scope: aim.group(), ..default() }),
-        at::<ListFindings>(|aim| ours::ListFindingsRequest { scope: aim.group(), ..default() }),
-        at::<settings::GetAdvisorySettings>(|aim| ours::GetAdvisorySettingsRequest { uid: aim.group() }),
-        at::<settings::UpdateAdvisorySettings>(|aim| ours::UpdateAdvisorySettingsRequest {
-            settings: Some(ours::AdvisorySettings { uid: aim.group(), second_reviewer_required: true, ..default() }),
+        at::<GetPosture>(|aim| own::GetPostureRequest { scope: aim.group(), ..default() }),
+        at::<ListFindings>(|aim| own::ListFindingsRequest { scope: aim.group(), ..default() }),
+        at::<settings::GetAdvisorySettings>(|aim| own::GetAdvisorySettingsRequest { uid: aim.group() }),
+        at::<settings::UpdateAdvisorySettings>(|aim| own::UpdateAdvisorySettingsRequest {
+            settings: Some(own::AdvisorySettings { uid: aim.group(), second_reviewer_required: true, ..default() }),
             update_mask: Some(mask("second_reviewer_required")),
         }),
     ]

@@ -1,6 +1,6 @@
 //! What screens and commands ask for in one call: search, images and statistics.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::{images, statistics};
 use bowline_contract::bowline::search::v1 as search;
 use bowline_contract::bowline::search::v1::rpc::search::Search;
@@ -28,24 +28,24 @@ fn of_images() -> Vec<Row> {
     let repo = |aim: &Aim<'_>| aim.uid(Kind::Repo);
     vec![
         // `behaviour/repo_search.rs` checks what each caller is shown.
-        anybody::<images::SearchRepos>(OK, |aim| ours::SearchReposRequest { scope: aim.group(), ..default() }),
-        at::<images::ListImages>(move |aim| ours::ListImagesRequest { repo_uid: repo(aim), ..default() }),
-        at::<images::GetImage>(move |aim| ours::GetImageRequest { repo_uid: repo(aim), digest: digest() }),
+        anybody::<images::SearchRepos>(OK, |aim| own::SearchReposRequest { scope: aim.group(), ..default() }),
+        at::<images::ListImages>(move |aim| own::ListImagesRequest { repo_uid: repo(aim), ..default() }),
+        at::<images::GetImage>(move |aim| own::GetImageRequest { repo_uid: repo(aim), digest: digest() }),
         // The image has no SBOM.
         Row {
             let_through: crate::oracle::NOT_FOUND,
-            ..at::<images::ListPackages>(move |aim| ours::ListPackagesRequest {
+            ..at::<images::ListPackages>(move |aim| own::ListPackagesRequest {
                 repo_uid: repo(aim),
                 digest: digest(),
                 ..default()
             })
         },
-        at::<images::CompareImages>(move |aim| ours::CompareImagesRequest {
+        at::<images::CompareImages>(move |aim| own::CompareImagesRequest {
             repo_uid: repo(aim),
             from_digest: digest(),
             to_digest: digest(),
         }),
-        at::<images::PreviewDelete>(move |aim| ours::PreviewDeleteRequest {
+        at::<images::PreviewDelete>(move |aim| own::PreviewDeleteRequest {
             repo_uid: repo(aim),
             digests: vec![digest()],
             tags: Vec::new(),
@@ -53,7 +53,7 @@ fn of_images() -> Vec<Row> {
         Row {
             // What other rows read stays.
             let_through: crate::oracle::NOT_FOUND,
-            ..at::<images::DeleteImages>(move |aim| ours::DeleteImagesRequest {
+            ..at::<images::DeleteImages>(move |aim| own::DeleteImagesRequest {
                 repo_uid: repo(aim),
                 digests: vec![contents::digest('9')],
                 tags: Vec::new(),
@@ -64,8 +64,8 @@ fn of_images() -> Vec<Row> {
 
 fn of_statistics() -> Vec<Row> {
     vec![
-        at::<statistics::GetUsage>(|aim| ours::GetUsageRequest { scope: aim.group() }),
-        at::<statistics::ListTopUsage>(|aim| ours::ListTopUsageRequest { scope: aim.group(), ..default() }),
-        at::<statistics::ListActivity>(|aim| ours::ListActivityRequest { scope: aim.group(), ..default() }),
+        at::<statistics::GetUsage>(|aim| own::GetUsageRequest { scope: aim.group() }),
+        at::<statistics::ListTopUsage>(|aim| own::ListTopUsageRequest { scope: aim.group(), ..default() }),
+        at::<statistics::ListActivity>(|aim| own::ListActivityRequest { scope: aim.group(), ..default() }),
     ]
 }

@@ -1,7 +1,7 @@
 //! What is in repositories: tags, images, and their metadata.
 
 use bowline_contract::Method;
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies_of_owners;
 use bowline_contract::bowline::registry::v1::rpc::replication;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
@@ -11,7 +11,7 @@ use bowline_contract::v1::registry::rpc::{charts, entitlements, policies, vulner
 use bowline_contract::v2::registry as r2;
 use bowline_contract::v2::registry::rpc::{images_service as images2, repos_service as repos2, tags_service as tags2};
 
-use super::{Aim, Judged, Row, anybody, at, default, delete, list, mask, row};
+use super::{Aim, Check, Row, anybody, at, default, delete, list, mask, row};
 use crate::contents;
 use crate::fixture::Kind;
 use crate::oracle::{NOT_FOUND, OK, PRECONDITION};
@@ -56,7 +56,7 @@ fn digest() -> String {
 
 /// A list that never refuses, whose items are no resources of the fixture.
 fn unlisted<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    row::<M>(Judged::List { refuses: false }, build)
+    row::<M>(Check::List { refuses: false }, build)
 }
 
 fn tags() -> Vec<Row> {
@@ -110,7 +110,7 @@ fn images() -> Vec<Row> {
 
 /// A method of an organization's whole registry.
 fn in_organization<M: Method>(build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { only_organizations: true, ..row::<M>(Judged::Place, move |aim| build(aim.group())) }
+    Row { only_organizations: true, ..row::<M>(Check::Scope, move |aim| build(aim.group())) }
 }
 
 /// Every lasting repository has a deployment; one is created in a repository that has none.
@@ -165,10 +165,10 @@ fn attached() -> Vec<Row> {
 fn scans() -> Vec<Row> {
     let counts = |_: &Aim<'_>| r1::VulnCountReportFilter { repo: "nothing".into(), ..default() };
     vec![
-        at::<PutScanReport>(|aim| ours::PutScanReportRequest {
+        at::<PutScanReport>(|aim| own::PutScanReportRequest {
             repo_uid: aim.uid(Kind::Repo),
             digest: digest(),
-            scanner: ours::ScannerName::Grype as i32,
+            scanner: own::ScannerName::Grype as i32,
             report: br#"{"matches":[]}"#.to_vec(),
         }),
         anybody::<vulnerabilities::ListVulnReports>(OK, |aim| r1::VulnReportFilter {
@@ -185,43 +185,43 @@ fn scans() -> Vec<Row> {
 }
 
 fn policies() -> Vec<Row> {
-    let policy = |uid| Some(ours::RegistryPolicy { uid, byte_quota: 5, ..default() });
+    let policy = |uid| Some(own::RegistryPolicy { uid, byte_quota: 5, ..default() });
     vec![
-        at::<policies_of_owners::GetRepoPolicy>(|aim| ours::GetRepoPolicyRequest { uid: aim.uid(Kind::Repo) }),
-        at::<policies_of_owners::UpdateRepoPolicy>(move |aim| ours::UpdateRepoPolicyRequest {
+        at::<policies_of_owners::GetRepoPolicy>(|aim| own::GetRepoPolicyRequest { uid: aim.uid(Kind::Repo) }),
+        at::<policies_of_owners::UpdateRepoPolicy>(move |aim| own::UpdateRepoPolicyRequest {
             policy: policy(aim.uid(Kind::Repo)),
             update_mask: Some(mask("byte_quota")),
         }),
-        at::<policies_of_owners::GetGroupPolicy>(|aim| ours::GetGroupPolicyRequest { uid: aim.group() }),
-        at::<policies_of_owners::UpdateGroupPolicy>(move |aim| ours::UpdateGroupPolicyRequest {
+        at::<policies_of_owners::GetGroupPolicy>(|aim| own::GetGroupPolicyRequest { uid: aim.group() }),
+        at::<policies_of_owners::UpdateGroupPolicy>(move |aim| own::UpdateGroupPolicyRequest {
             policy: policy(aim.group()),
             update_mask: Some(mask("byte_quota")),
         }),
-        at::<policies_of_owners::PreviewRetention>(|aim| ours::PreviewRetentionRequest {
+        at::<policies_of_owners::PreviewRetention>(|aim| own::PreviewRetentionRequest {
             repo_uid: aim.uid(Kind::Repo),
             retention: None,
         }),
-        at::<policies_of_owners::PreviewGroupRetention>(|aim| ours::PreviewGroupRetentionRequest {
+        at::<policies_of_owners::PreviewGroupRetention>(|aim| own::PreviewGroupRetentionRequest {
             parent: aim.group(),
             ..default()
         }),
-        at::<policies_of_owners::ApplyRetention>(|aim| ours::ApplyRetentionRequest { repo_uid: aim.uid(Kind::Repo) }),
-        at::<policies_of_owners::GetEffectivePolicy>(|aim| ours::GetEffectivePolicyRequest {
+        at::<policies_of_owners::ApplyRetention>(|aim| own::ApplyRetentionRequest { repo_uid: aim.uid(Kind::Repo) }),
+        at::<policies_of_owners::GetEffectivePolicy>(|aim| own::GetEffectivePolicyRequest {
             repo_uid: aim.uid(Kind::Repo),
         }),
-        at::<policies_of_owners::ListPolicies>(|aim| ours::ListPoliciesRequest { uid: aim.group(), ..default() }),
-        at::<policies_of_owners::ListRetentionRuns>(|aim| ours::ListRetentionRunsRequest {
+        at::<policies_of_owners::ListPolicies>(|aim| own::ListPoliciesRequest { uid: aim.group(), ..default() }),
+        at::<policies_of_owners::ListRetentionRuns>(|aim| own::ListRetentionRunsRequest {
             repo_uid: aim.uid(Kind::Repo),
         }),
-        at::<replication::ListUpstreams>(|aim| ours::ListUpstreamsRequest { parent: aim.group(), ..default() }),
+        at::<replication::ListUpstreams>(|aim| own::ListUpstreamsRequest { parent: aim.group(), ..default() }),
         // A repository that is not there: others have upstreams at times, and no request leaves for this table.
         Row {
             let_through: NOT_FOUND,
-            ..at::<replication::CheckUpstream>(|aim| ours::CheckUpstreamRequest {
+            ..at::<replication::CheckUpstream>(|aim| own::CheckUpstreamRequest {
                 repo_uid: format!("{}/00000000000000fd", aim.group()),
             })
         },
-        at::<replication::FetchNow>(|aim| ours::FetchNowRequest { repo_uid: aim.uid(Kind::Repo) }),
+        at::<replication::FetchNow>(|aim| own::FetchNowRequest { repo_uid: aim.uid(Kind::Repo) }),
     ]
 }
 

@@ -4,7 +4,7 @@ use bowline_contract::Method;
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports as imports;
 
-use super::{Aim, Judged, Row, default, row};
+use super::{Aim, Check, Row, default, row};
 use crate::oracle::NOT_FOUND;
 
 pub(super) fn imports() -> Vec<Row> {
@@ -27,7 +27,7 @@ pub(super) fn imports() -> Vec<Row> {
 
 /// A method that is about no place.
 fn anywhere<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { absent_is_fine: true, ..row::<M>(Judged::Operator, build) }
+    Row { absent_is_fine: true, ..row::<M>(Check::Operator, build) }
 }
 
 /// A method about an import: an authorized caller gets NOT_FOUND, because the UIDP is not an import.

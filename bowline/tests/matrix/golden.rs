@@ -8,7 +8,7 @@ use bowline_testkit::{Engine, TestServer};
 use crate::calls::{Outcome, over_grpc};
 use crate::fixture::Fixture;
 use crate::oracle::DENIED;
-use crate::table::{Judged, Row, table};
+use crate::table::{Check, Row, table};
 
 const FILE: &str = "tests/golden/role_method_matrix.txt";
 /// Room for the names of methods.

@@ -8,7 +8,7 @@ use bowline_contract::v2::iam::rpc::{
     account_associations_service as associations2, group_invites_service as invites2,
 };
 
-use super::{Aim, Judged, Row, at, default, delete, grant, list, mask, row};
+use super::{Aim, Check, Row, at, default, delete, grant, list, mask, row};
 use crate::fixture::Kind;
 
 pub(super) fn invites() -> Vec<Row> {
@@ -32,7 +32,7 @@ pub(super) fn invites() -> Vec<Row> {
         Row {
             needs_binding: true,
             absent_is_fine: true,
-            ..row::<invites1::CreateWithGroup>(Judged::Operator, move |aim| invite1(aim, aim.name()))
+            ..row::<invites1::CreateWithGroup>(Check::Operator, move |aim| invite1(aim, aim.name()))
         },
         list::<invites1::List>(Kind::Invite, false, |_| default()),
         delete::<invites1::Delete>(Kind::Invite, |id| i1::DeleteGroupInviteRequest { id }),
@@ -41,7 +41,7 @@ pub(super) fn invites() -> Vec<Row> {
 
 /// A method that makes something of which a group has one: it takes a group that has none yet.
 fn once<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { takes: Some(Kind::Group), ..row::<M>(Judged::Place, build) }
+    Row { takes: Some(Kind::Group), ..row::<M>(Check::Scope, build) }
 }
 
 pub(super) fn associations() -> Vec<Row> {

@@ -25,7 +25,7 @@ pub(crate) fn set(message: &mut DynamicMessage, path: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn malformed_scopes_are_told_to_any_authenticated_caller() {
+async fn malformed_scopes_are_reported_to_any_authenticated_caller() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (stranger, operator) = (server.stranger().await, server.operator().await);
     let contract = &server.server().parts().contract;

@@ -5,7 +5,7 @@ use bowline_contract::bowline::contract::v1::OperatorRole;
 use bowline_contract::bowline::operator::v1 as own;
 use bowline_contract::bowline::operator::v1::rpc::operator as methods;
 
-use super::{Aim, Judged, Row, default, row};
+use super::{Aim, Check, Row, default, row};
 use crate::oracle::NOT_FOUND;
 
 pub(super) fn operators() -> Vec<Row> {
@@ -36,5 +36,5 @@ pub(super) fn operators() -> Vec<Row> {
 
 /// A method that is about no scope.
 fn anywhere<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { absent_is_fine: true, ..row::<M>(Judged::Operator, build) }
+    Row { absent_is_fine: true, ..row::<M>(Check::Operator, build) }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bowline_contract::{Auth, Contract, Verb};
 
 use crate::fixture::{Caller, Fixture, Place, Standing};
-use crate::table::{Judged, Row};
+use crate::table::{Check, Row};
 
 pub(crate) const OK: i32 = 0;
 pub(crate) const INVALID: i32 = 3;
@@ -114,10 +114,10 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
                 OK
             }
         }
-        Judged::Place if !held => DENIED,
-        Judged::Place if place.exists && !holds_also(fixture, caller, row, place) => DENIED,
-        Judged::Place if row.let_through_at(&place.group) != OK => row.let_through_at(&place.group),
-        Judged::Place if !place.exists => {
+        Check::Scope if !held => DENIED,
+        Check::Scope if place.exists && !holds_also(fixture, caller, row, place) => DENIED,
+        Check::Scope if row.let_through_at(&place.group) != OK => row.let_through_at(&place.group),
+        Check::Scope if !place.exists => {
             if row.absent_is_fine {
                 OK
             } else {

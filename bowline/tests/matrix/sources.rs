@@ -1,7 +1,7 @@
 //! Sources and upstreams: requests that change where images come from need what a push needs.
 
 use bowline_contract::Method;
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::content::PushManifest;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies;
 use bowline_contract::v1::registry as r1;
@@ -25,8 +25,8 @@ pub(super) fn rows() -> Vec<Row> {
     let sync1 = move |aim: &Aim<'_>| Some(r1::SyncConfig { source: source(aim), ..default() });
     let sync2 = move |aim: &Aim<'_>| Some(r2::SyncConfig { source: source(aim), ..default() });
     let policy = move |uid: String, aim: &Aim<'_>| {
-        let upstream = ours::Upstream { url: format!("https://{}", source(aim)), ..default() };
-        Some(ours::RegistryPolicy { uid, upstream: Some(upstream), ..default() })
+        let upstream = own::Upstream { url: format!("https://{}", source(aim)), ..default() };
+        Some(own::RegistryPolicy { uid, upstream: Some(upstream), ..default() })
     };
     vec![
         supplies::<repos2::CreateRepo>(move |aim| r2::CreateRepoRequest {
@@ -48,11 +48,11 @@ pub(super) fn rows() -> Vec<Row> {
             sync_config: sync1(aim),
             ..default()
         }),
-        supplies::<policies::UpdateRepoPolicy>(move |aim| ours::UpdateRepoPolicyRequest {
+        supplies::<policies::UpdateRepoPolicy>(move |aim| own::UpdateRepoPolicyRequest {
             policy: policy(aim.uid(Kind::Repo), aim),
             update_mask: Some(mask("upstream")),
         }),
-        supplies::<policies::UpdateGroupPolicy>(move |aim| ours::UpdateGroupPolicyRequest {
+        supplies::<policies::UpdateGroupPolicy>(move |aim| own::UpdateGroupPolicyRequest {
             policy: policy(aim.group(), aim),
             update_mask: Some(mask("upstream")),
         }),

@@ -38,9 +38,9 @@ use crate::oracle::{INVALID, NOT_FOUND, OK};
 
 /// How a method is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
-    /// By the place that the request is about.
-    Place,
+pub(crate) enum Check {
+    /// By the scope that the request is about.
+    Scope,
     /// Not at all, once the caller is known.
     Caller,
     /// By nothing but whether the operator calls.
@@ -101,7 +101,7 @@ type Build = Box<dyn Fn(&Aim<'_>) -> Vec<u8> + Send + Sync>;
 /// A method with its request.
 pub(crate) struct Row {
     pub(crate) full_name: &'static str,
-    pub(crate) validated: Judged,
+    pub(crate) validated: Check,
     /// The built-in role whose capabilities the caller must hold as well: no one grants what they lack.
     pub(crate) grants: Option<&'static str>,
     /// Whether a binding must give the caller that role: nothing else lasts.
@@ -138,7 +138,7 @@ impl Row {
     }
 }
 
-pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn row<M: Method>(validated: Check, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     Row {
         full_name: M::FULL_NAME,
         validated,
@@ -158,7 +158,7 @@ pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::R
 }
 
 pub(crate) fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    row::<M>(Judged::Place, build)
+    row::<M>(Check::Scope, build)
 }
 
 /// A method that answers this once the caller is known, anyone who that is.
@@ -166,15 +166,15 @@ pub(crate) fn anybody<M: Method>(
     let_through: i32,
     build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static,
 ) -> Row {
-    Row { let_through, ..row::<M>(Judged::Caller, build) }
+    Row { let_through, ..row::<M>(Check::Caller, build) }
 }
 
 pub(crate) fn grant<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { grants: Some("viewer"), ..row::<M>(Judged::Place, build) }
+    Row { grants: Some("viewer"), ..row::<M>(Check::Scope, build) }
 }
 
 pub(crate) fn delete<M: Method>(kind: Kind, build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { takes: Some(kind), ..row::<M>(Judged::Place, move |aim| build(aim.doomed.clone())) }
+    Row { takes: Some(kind), ..row::<M>(Check::Scope, move |aim| build(aim.doomed.clone())) }
 }
 
 pub(crate) fn list<M: Method>(
@@ -182,7 +182,7 @@ pub(crate) fn list<M: Method>(
     refuses: bool,
     build: impl Fn(Option<UidpFilter>) -> M::Request + Send + Sync + 'static,
 ) -> Row {
-    Row { lists: Some(kind), ..row::<M>(Judged::List { refuses }, move |aim| build(Some(aim.below()))) }
+    Row { lists: Some(kind), ..row::<M>(Check::List { refuses }, move |aim| build(Some(aim.below()))) }
 }
 
 /// Every implemented method that needs a caller.
@@ -212,8 +212,8 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(telling::subscriptions());
     rows.extend(transfers::everything());
     rows.push(previews::preview());
-    rows.push(row::<Validate>(Judged::Caller, |_| ()));
-    rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
+    rows.push(row::<Validate>(Check::Caller, |_| ()));
+    rows.push(row::<Delete>(Check::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows
 }
 
@@ -271,7 +271,7 @@ fn identities() -> Vec<Row> {
             uidp,
             ..default()
         }),
-        row::<identities2::LookupIdentity>(Judged::Caller, |aim| i2::LookupIdentityRequest {
+        row::<identities2::LookupIdentity>(Check::Caller, |aim| i2::LookupIdentityRequest {
             issuer: aim.issuer(),
             subject: "somebody".into(),
         }),
@@ -290,12 +290,12 @@ fn identities() -> Vec<Row> {
         }),
         at::<identities1::Update>(move |aim| i1::Identity { id: aim.uid(Kind::Identity), ..machine1(aim) }),
         list::<identities1::List>(Kind::Identity, false, |uidp| i1::IdentityFilter { uidp, ..default() }),
-        row::<identities1::Lookup>(Judged::Caller, |aim| i1::LookupRequest {
+        row::<identities1::Lookup>(Check::Caller, |aim| i1::LookupRequest {
             issuer: aim.issuer(),
             subject: "somebody".into(),
         }),
         delete::<identities1::Delete>(Kind::Identity, |id| i1::DeleteIdentityRequest { id }),
-        row::<event_identities::Create>(Judged::Operator, |aim| e1::Identity {
+        row::<event_identities::Create>(Check::Operator, |aim| e1::Identity {
             id: aim.group(),
             subject: aim.name(),
             issuer: aim.issuer(),

@@ -1,7 +1,7 @@
 //! Requests to libraries. The catalogue belongs to no place; everything else lives in organizations, and nowhere below them.
 
 use bowline_contract::Method;
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions, policy_tests};
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -14,7 +14,7 @@ use bowline_contract::v2::libraries::rpc::artifacts_service as artifacts2;
 
 use crate::fixture::Kind;
 use crate::oracle::{ALREADY_EXISTS, NOT_FOUND, OK};
-use crate::table::{Aim, Judged, Row, anybody, at, default, delete, row};
+use crate::table::{Aim, Check, Row, anybody, at, default, delete, row};
 
 pub(crate) fn rows() -> Vec<Row> {
     [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered()]
@@ -50,12 +50,12 @@ fn catalogue() -> Vec<Row> {
 /// What needs no place is fine where there is none.
 fn operators() -> Vec<Row> {
     fn operator<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-        Row { absent_is_fine: true, ..row::<M>(Judged::Operator, build) }
+        Row { absent_is_fine: true, ..row::<M>(Check::Operator, build) }
     }
     vec![
-        operator::<catalog::ImportVersions>(|_| ours::ImportVersionsRequest::default()),
-        operator::<catalog::ImportMalware>(|_| ours::ImportMalwareRequest::default()),
-        operator::<catalog::RemoveMalware>(|_| ours::RemoveMalwareRequest::default()),
+        operator::<catalog::ImportVersions>(|_| own::ImportVersionsRequest::default()),
+        operator::<catalog::ImportMalware>(|_| own::ImportMalwareRequest::default()),
+        operator::<catalog::RemoveMalware>(|_| own::RemoveMalwareRequest::default()),
     ]
 }
 
@@ -76,7 +76,7 @@ fn entitled() -> Vec<Row> {
             ecosystem: l1::Ecosystem::Javascript as i32,
             ..default()
         }),
-        row::<entitlements::List>(Judged::List { refuses: false }, |aim| l1::EntitlementFilter {
+        row::<entitlements::List>(Check::List { refuses: false }, |aim| l1::EntitlementFilter {
             parent_id: aim.group(),
             ..default()
         }),
@@ -85,7 +85,7 @@ fn entitled() -> Vec<Row> {
 }
 
 fn listed<M: Method>(kind: Kind, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { lists: Some(kind), ..row::<M>(Judged::List { refuses: false }, build) }
+    Row { lists: Some(kind), ..row::<M>(Check::List { refuses: false }, build) }
 }
 
 fn policies_and_bindings() -> Vec<Row> {
@@ -131,8 +131,9 @@ fn policies_and_bindings() -> Vec<Row> {
         of_organization(delete::<bindings::DeleteBinding>(Kind::LibraryPolicyBinding, |id| {
             l1::DeleteLibraryPolicyBindingRequest { id }
         })),
-        row::<block_events::ListBlockEvents>(Judged::List { refuses: false }, |aim| {
-            l1::LibraryPolicyBlockEventFilter { parent_id: aim.group(), ..default() }
+        row::<block_events::ListBlockEvents>(Check::List { refuses: false }, |aim| l1::LibraryPolicyBlockEventFilter {
+            parent_id: aim.group(),
+            ..default()
         }),
     ]
 }
@@ -140,33 +141,33 @@ fn policies_and_bindings() -> Vec<Row> {
 /// Decisions of policies, and what is expected of them.
 fn decided() -> Vec<Row> {
     vec![
-        of_organization(at::<policy_tests::ListPolicyTests>(|aim| ours::ListPolicyTestsRequest {
+        of_organization(at::<policy_tests::ListPolicyTests>(|aim| own::ListPolicyTestsRequest {
             policy: aim.uid(Kind::LibraryPolicy),
         })),
-        of_organization(at::<policy_tests::SetPolicyTests>(|aim| ours::SetPolicyTestsRequest {
+        of_organization(at::<policy_tests::SetPolicyTests>(|aim| own::SetPolicyTestsRequest {
             policy: aim.uid(Kind::LibraryPolicy),
             ..default()
         })),
-        of_organization(at::<policy_tests::UpdatePolicy>(|aim| ours::UpdateTestedPolicyRequest {
+        of_organization(at::<policy_tests::UpdatePolicy>(|aim| own::UpdateTestedPolicyRequest {
             policy: Some(l1::LibraryPolicy { id: aim.uid(Kind::LibraryPolicy), name: aim.name(), ..default() }),
             ..default()
         })),
-        in_organization::<decisions::ExplainPackage>(|aim| ours::ExplainPackageRequest {
+        in_organization::<decisions::ExplainPackage>(|aim| own::ExplainPackageRequest {
             parent: aim.group(),
             purl: "pkg:npm/none@1.0.0".into(),
         }),
-        in_organization::<decisions::EvaluatePolicy>(|aim| ours::EvaluatePolicyRequest {
+        in_organization::<decisions::EvaluatePolicy>(|aim| own::EvaluatePolicyRequest {
             parent: aim.group(),
             policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),
             purls: vec!["pkg:npm/none@1.0.0".into()],
         }),
-        in_organization::<decisions::PreviewPolicy>(|aim| ours::PreviewPolicyRequest {
+        in_organization::<decisions::PreviewPolicy>(|aim| own::PreviewPolicyRequest {
             parent: aim.group(),
             policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),
             ecosystem: l1::Ecosystem::Java as i32,
             ..default()
         }),
-        in_organization::<decisions::GetBlockStatistics>(|aim| ours::GetBlockStatisticsRequest {
+        in_organization::<decisions::GetBlockStatistics>(|aim| own::GetBlockStatisticsRequest {
             parent: aim.group(),
             ..default()
         }),

@@ -9,7 +9,7 @@ use bowline_contract::v1::events::rpc::subscriptions as subscriptions1;
 use bowline_contract::v2::events as e2;
 use bowline_contract::v2::events::rpc::subscriptions_service as subscriptions2;
 
-use super::{Aim, Judged, Row, at, default, delete, list, row};
+use super::{Aim, Check, Row, at, default, delete, list, row};
 use crate::fixture::Kind;
 use crate::oracle::NOT_FOUND;
 
@@ -32,7 +32,7 @@ pub(super) fn audit_log() -> Vec<Row> {
     let within = |aim: &Aim<'_>| audit::ListEntriesRequest { within: aim.group(), ..default() };
     let history = |aim: &Aim<'_>| audit::GetHistoryRequest { resource: aim.group(), ..default() };
     vec![
-        Row { absent_is_fine: true, ..row::<log::ListEntries>(Judged::List { refuses: true }, within) },
+        Row { absent_is_fine: true, ..row::<log::ListEntries>(Check::List { refuses: true }, within) },
         Row { absent_is_fine: true, ..at::<log::GetHistory>(history) },
     ]
 }

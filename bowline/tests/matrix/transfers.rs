@@ -1,6 +1,6 @@
 //! Whole batches of advisories.
 
-use bowline_contract::bowline::advisories::v1 as ours;
+use bowline_contract::bowline::advisories::v1 as own;
 use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers as methods;
 use bowline_contract::v1::vulnerabilities as v1;
 
@@ -14,12 +14,12 @@ pub(super) fn everything() -> Vec<Row> {
         ..default()
     };
     vec![
-        at::<methods::ImportAdvisories>(move |aim| ours::ImportAdvisoriesRequest {
+        at::<methods::ImportAdvisories>(move |aim| own::ImportAdvisoriesRequest {
             parent: aim.group(),
             advisories: vec![advisory(aim.name())],
             dry_run: true,
             ..default()
         }),
-        at::<methods::ExportAdvisories>(|aim| ours::ExportAdvisoriesRequest { parent: aim.group(), ..default() }),
+        at::<methods::ExportAdvisories>(|aim| own::ExportAdvisoriesRequest { parent: aim.group(), ..default() }),
     ]
 }

@@ -102,7 +102,7 @@ async fn a_requested_blob_waits_for_its_manifest_again(server: &TestServer) {
     assert_eq!(collected(server, false).await.links, 1);
 }
 
-async fn files_that_are_nobodys_go_and_those_on_their_way_stay(server: &TestServer) {
+async fn unreferenced_files_are_collected_and_open_uploads_stay(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let at = client.begin(&format!("{org}/app")).await;
     client.send(&format!("PATCH {at}"), &[], b"hello").await;
@@ -169,5 +169,5 @@ each_engine!(
     what_no_manifest_names_goes_after_the_grace_and_its_bytes_with_it,
     manifests_go_with_the_last_repository_that_holds_them,
     a_requested_blob_waits_for_its_manifest_again,
-    files_that_are_nobodys_go_and_those_on_their_way_stay
+    unreferenced_files_are_collected_and_open_uploads_stay
 );

@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use crate::support::*;
 
-async fn who_is_not_known_is_told_where_to_go(server: &TestServer) {
+async fn unauthenticated_clients_get_a_challenge(server: &TestServer) {
     let host = server.base().split_once("://").unwrap().1.to_owned();
-    let nobody = Client::nobody(server);
-    let reply = nobody.get("/v2/").await;
+    let anonymous = Client::anonymous(server);
+    let reply = anonymous.get("/v2/").await;
     assert_eq!(code(&reply, 401), "UNAUTHORIZED");
     let challenge = format!("Bearer realm=\"{}/token\",service=\"{host}\"", server.base());
     assert_eq!(header(&reply, "www-authenticate"), challenge);
     assert_eq!(header(&reply, "docker-distribution-api-version"), "registry/2.0");
-    let reply = nobody.send("POST /v2/acme/app/blobs/uploads/", &[], b"").await;
+    let reply = anonymous.send("POST /v2/acme/app/blobs/uploads/", &[], b"").await;
     assert_eq!(header(&reply, "www-authenticate"), format!("{challenge},scope=\"repository:acme/app:pull,push\""));
     let reply = basic(server, "", "", "/token").await;
     assert_eq!(code(&reply, 401), "UNAUTHORIZED");
 }
 
-async fn a_token_opens_one_door(server: &TestServer) {
+async fn a_token_is_accepted_by_its_front_only(server: &TestServer) {
     let org = server.organization("acme").await;
     let actor = server.actor("owner", &org).await;
     let api = Client::with(server, actor.token.as_deref().unwrap());
@@ -105,13 +105,13 @@ async fn what_is_public_everybody_may_pull_and_nothing_more(server: &TestServer)
     client.image(&format!("{org}/open"), "1", b"a layer").await;
     client.image(&format!("{org}/closed"), "1", b"a layer").await;
     publish(server, &repo_uid(server, "open").await, true).await;
-    let nobody = Client::nobody(server);
-    let reply = nobody.get(&format!("/token?scope=repository:{org}/open:pull,push")).await;
+    let anonymous = Client::anonymous(server);
+    let reply = anonymous.get(&format!("/token?scope=repository:{org}/open:pull,push")).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     let token = reply.json()["token"].as_str().unwrap().to_owned();
     let anybody = Client::with(server, &token);
     let (_, stranger) = pusher(server, "other").await;
-    for who in [&nobody, &anybody, &stranger] {
+    for who in [&anonymous, &anybody, &stranger] {
         assert_eq!(who.get(&format!("/v2/{org}/open/manifests/1")).await.status, 200);
         assert_eq!(who.get(&format!("/v2/{org}/open/blobs/{}", digest(b"a layer"))).await.status, 200);
         assert_ne!(who.get(&format!("/v2/{org}/closed/manifests/1")).await.status, 200);
@@ -124,7 +124,7 @@ async fn what_is_public_everybody_may_pull_and_nothing_more(server: &TestServer)
     for scope in
         ["", "?scope=registry:catalog:*", &format!("?scope=repository:{org}/closed:pull"), "?scope=repository:a/b:pull"]
     {
-        assert_eq!(code(&nobody.get(&format!("/token{scope}")).await, 401), "UNAUTHORIZED", "{scope}");
+        assert_eq!(code(&anonymous.get(&format!("/token{scope}")).await, 401), "UNAUTHORIZED", "{scope}");
     }
     // The token is no one's: no other front takes it, and it is exchanged for nothing.
     assert_eq!(server.anonymous().with_token(&token).rest("GET", "/iam/v2/groups", None).await.status, 401);
@@ -132,13 +132,13 @@ async fn what_is_public_everybody_may_pull_and_nothing_more(server: &TestServer)
     // What is set nearest decides.
     publish(server, &org, true).await;
     publish(server, &repo_uid(server, "closed").await, false).await;
-    assert_eq!(nobody.get(&format!("/v2/{org}/closed/manifests/1")).await.status, 401);
+    assert_eq!(anonymous.get(&format!("/v2/{org}/closed/manifests/1")).await.status, 401);
 }
 
 each_engine!(
     multi_thread:
-    who_is_not_known_is_told_where_to_go,
-    a_token_opens_one_door,
+    unauthenticated_clients_get_a_challenge,
+    a_token_is_accepted_by_its_front_only,
     every_form_of_a_credential,
     forms_are_credentials_as_well,
     what_is_public_everybody_may_pull_and_nothing_more

@@ -159,7 +159,7 @@ async fn attestations_by_tag_and_in_an_index_are_looked_into(server: &TestServer
     assert_eq!(usual["rawSbom"], json!(CYCLONEDX));
 }
 
-async fn what_parses_as_no_sbom_is_told_so(server: &TestServer) {
+async fn unparsable_sboms_are_reported(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     let of = digest_of(&client.image(&name, "1", b"a layer").await);
@@ -221,7 +221,7 @@ async fn a_chart_tells_of_itself(server: &TestServer) {
     assert_eq!(ask(server, &format!("{repo}/digests/{image}/chart")).await.status, 404);
 }
 
-async fn the_newest_scan_is_told_match_by_match(server: &TestServer) {
+async fn the_newest_scan_is_returned_match_by_match(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     let of = digest_of(&client.image(&name, "1", b"a layer").await);
@@ -256,7 +256,7 @@ each_engine!(
     multi_thread:
     an_sbom_is_found_in_what_refers_to_the_image,
     attestations_by_tag_and_in_an_index_are_looked_into,
-    what_parses_as_no_sbom_is_told_so,
+    unparsable_sboms_are_reported,
     a_chart_tells_of_itself,
-    the_newest_scan_is_told_match_by_match
+    the_newest_scan_is_returned_match_by_match
 );

@@ -180,7 +180,7 @@ async fn what_no_quota_has_room_for_is_not_even_kept_for_a_while(server: &TestSe
     assert_eq!(locations, 1, "only what is kept is on the disk");
 }
 
-async fn many_tags_in_one_push_are_judged_by_all_patterns_in_force(server: &TestServer) {
+async fn many_tags_in_one_push_are_checked_against_all_patterns_in_force(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let mut parent = org.clone();
     let mut name = org.clone();
@@ -218,5 +218,5 @@ each_engine!(
     no_more_is_stored_than_was_allotted,
     which_bytes_a_repository_shows_is_audited,
     what_no_quota_has_room_for_is_not_even_kept_for_a_while,
-    many_tags_in_one_push_are_judged_by_all_patterns_in_force
+    many_tags_in_one_push_are_checked_against_all_patterns_in_force
 );

@@ -43,7 +43,7 @@ async fn tags_come_in_order_and_in_pages(server: &TestServer) {
     assert_eq!(client.get(&format!("/v2/{name}/tags/list?last=%00")).await.status, 400);
 }
 
-async fn the_newest_moves_of_a_tag_are_told_unless_a_start_is_named(server: &TestServer) {
+async fn the_newest_moves_of_a_tag_are_listed_unless_a_start_is_given(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     client.image(&name, "1", b"one").await;
@@ -94,7 +94,7 @@ async fn a_tag_has_a_history(server: &TestServer) {
     assert_eq!(client.get(&format!("/v2/{name}/_bowline/history/1?start=yesterday")).await.status, 400);
 }
 
-async fn the_catalog_holds_what_the_visitor_may_list(server: &TestServer) {
+async fn the_catalog_lists_what_the_client_may_list(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let (_, stranger) = pusher(server, "other").await;
     for name in ["one", "team/two", "team/three"] {
@@ -114,10 +114,10 @@ async fn the_catalog_holds_what_the_visitor_may_list(server: &TestServer) {
     assert_eq!(stranger.get("/v2/_catalog").await.json(), json!({ "repositories": [] }));
     let reply = stranger.get(&format!("/v2/_catalog?last={org}/one")).await;
     assert_eq!(code(&reply, 404), "NAME_UNKNOWN");
-    assert_eq!(code(&Client::nobody(server).get("/v2/_catalog").await, 401), "UNAUTHORIZED");
+    assert_eq!(code(&Client::anonymous(server).get("/v2/_catalog").await, 401), "UNAUTHORIZED");
 }
 
-async fn the_catalog_tells_no_name_of_a_group_that_the_visitor_may_not_list(server: &TestServer) {
+async fn the_catalog_hides_the_names_of_groups_that_the_client_may_not_list(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let verified = json!({ "name": "acme", "verified": true, "kind": 1 });
     let reply = server.operator().await.rest("PATCH", &format!("/iam/v2/groups/{org}"), Some(verified)).await;
@@ -161,9 +161,9 @@ async fn long_annotations_end_a_page_of_referrers(server: &TestServer) {
 each_engine!(
     multi_thread:
     tags_come_in_order_and_in_pages,
-    the_newest_moves_of_a_tag_are_told_unless_a_start_is_named,
+    the_newest_moves_of_a_tag_are_listed_unless_a_start_is_given,
     a_tag_has_a_history,
-    the_catalog_holds_what_the_visitor_may_list,
-    the_catalog_tells_no_name_of_a_group_that_the_visitor_may_not_list,
+    the_catalog_lists_what_the_client_may_list,
+    the_catalog_hides_the_names_of_groups_that_the_client_may_not_list,
     long_annotations_end_a_page_of_referrers
 );

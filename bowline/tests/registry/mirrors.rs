@@ -50,8 +50,8 @@ async fn what_is_missing_is_fetched_once_and_kept(engine: Engine) {
     // Anyone who may pull but not create gets nothing created; anyone who may do neither learns nothing.
     let reader = client(&here, "registry.pull", &org).await;
     assert_eq!(code(&reader.get(&format!("/v2/{name}/manifests/1")).await, 403), "DENIED");
-    let nobody = Client::nobody(&here);
-    assert_eq!(code(&nobody.get(&format!("/v2/{name}/manifests/1")).await, 401), "UNAUTHORIZED");
+    let anonymous = Client::anonymous(&here);
+    assert_eq!(code(&anonymous.get(&format!("/v2/{name}/manifests/1")).await, 401), "UNAUTHORIZED");
 
     let pusher = client(&here, "registry.push", &org).await;
     let path = format!("/v2/{name}/manifests/1");

@@ -8,7 +8,7 @@ async fn mount(client: &Client, to: &str, digest: &str, from: Option<&str>) -> u
     client.send(&format!("POST /v2/{to}/blobs/uploads/?mount={digest}{from}"), &[], b"").await.status
 }
 
-async fn blobs_are_mounted_only_from_where_the_visitor_may_pull(server: &TestServer) {
+async fn blobs_are_mounted_only_from_repositories_that_the_client_may_pull(server: &TestServer) {
     let (ours, client) = pusher(server, "ours").await;
     let (theirs, stranger) = pusher(server, "theirs").await;
     let digest = client.blob(&format!("{ours}/app"), b"secret layer").await;
@@ -29,4 +29,4 @@ async fn blobs_are_mounted_only_from_where_the_visitor_may_pull(server: &TestSer
     assert_eq!(mount(&reader, &format!("{ours}/b"), &digest, Some(&source)).await, 403);
 }
 
-each_engine!(multi_thread: blobs_are_mounted_only_from_where_the_visitor_may_pull);
+each_engine!(multi_thread: blobs_are_mounted_only_from_repositories_that_the_client_may_pull);

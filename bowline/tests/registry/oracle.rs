@@ -143,7 +143,7 @@ async fn everything_is_whole(server: &TestServer, client: &Client) {
     }
     let parts = server.server().parts();
     let verified = verify(&parts.storage.db, &parts.content, |_, _| {}).await.unwrap();
-    assert_eq!(verified.bad, []);
+    assert_eq!(verified.damaged, []);
 }
 
 async fn nothing_is_left_over(server: &TestServer) {

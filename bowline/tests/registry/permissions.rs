@@ -9,7 +9,7 @@ async fn what_one_may_not_list_looks_like_nothing(server: &TestServer) {
     let (org, client) = pusher(server, "ours").await;
     let (_, stranger) = pusher(server, "theirs").await;
     client.image(&format!("{org}/app"), "1", b"a layer").await;
-    let nobody = Client::nobody(server);
+    let anonymous = Client::anonymous(server);
     for rest in
         ["manifests/1", "tags/list", &format!("blobs/{}", digest(b"a layer")), &format!("referrers/{}", digest(b"x"))]
     {
@@ -20,7 +20,7 @@ async fn what_one_may_not_list_looks_like_nothing(server: &TestServer) {
             (format!("/v2/{org}/app/{rest}"), format!("/v2/{unknown}/app/{rest}")),
             (format!("/v2/ours/app/{rest}"), format!("/v2/nowhere/x/{rest}")),
         ] {
-            for (who, status) in [(&stranger, 403), (&nobody, 401)] {
+            for (who, status) in [(&stranger, 403), (&anonymous, 401)] {
                 let (one, other) = (who.get(&there).await, who.get(&absent).await);
                 code(&one, status);
                 // Names are said to work for verified organizations, whether there is one of that name or not.

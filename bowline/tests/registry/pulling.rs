@@ -43,7 +43,7 @@ async fn blobs_come_in_parts(server: &TestServer) {
     assert_eq!((reply.status, header(&reply, "content-length").as_str(), reply.body.len()), (200, "700000", 0));
 }
 
-async fn a_pull_is_told_and_a_look_is_not(server: &TestServer) {
+async fn a_pull_is_recorded_and_a_head_request_is_not(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     let digest = digest_of(&client.image(&name, "1", b"a layer").await);
@@ -139,7 +139,7 @@ fn keep_busy(server: &TestServer) -> (JoinHandle<()>, Arc<AtomicBool>) {
 each_engine!(
     multi_thread:
     blobs_come_in_parts,
-    a_pull_is_told_and_a_look_is_not,
+    a_pull_is_recorded_and_a_head_request_is_not,
     a_flush_waits_for_the_one_that_took_its_pulls
 );
 

@@ -21,7 +21,7 @@ async fn an_image_goes_in_and_comes_out(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM groups WHERE name = 'tools'").await, 1);
 }
 
-async fn a_push_is_recorded_and_told_once_for_each_thing(server: &TestServer) {
+async fn a_push_has_one_audit_entry_and_one_event_for_each_resource(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     let manifest = client.image(&name, "latest", b"a layer").await;
@@ -115,7 +115,7 @@ async fn nothing_refers_to_what_is_not_there(server: &TestServer) {
 each_engine!(
     multi_thread:
     an_image_goes_in_and_comes_out,
-    a_push_is_recorded_and_told_once_for_each_thing,
+    a_push_has_one_audit_entry_and_one_event_for_each_resource,
     names_lead_to_the_same_place_as_uidps,
     names_that_nothing_may_have_create_nothing,
     many_first_pushes_make_one_repository,

@@ -40,7 +40,7 @@ async fn pushed(client: &Client, name: &str, tag: &str, package: &str, purl: &st
     assert_eq!(client.put(name, &digest_of(&referrer), &referrer).await.status, 201);
 }
 
-async fn what_was_resolved_is_told_on_its_day_for_the_image_of_that_day(server: &TestServer) {
+async fn resolutions_are_listed_on_their_day_for_the_image_of_that_day(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     let day = |offset: i64| server.clock().seconds() / 86400 * 86400 + offset * 86400;
@@ -118,4 +118,4 @@ async fn client_again(server: &TestServer, org: &str) -> Client {
     client(server, "registry.push", org).await
 }
 
-each_engine!(multi_thread: what_was_resolved_is_told_on_its_day_for_the_image_of_that_day);
+each_engine!(multi_thread: resolutions_are_listed_on_their_day_for_the_image_of_that_day);

@@ -55,7 +55,7 @@ impl Slow {
     }
 }
 
-async fn a_manifest_of_somebody_who_may_not_push_is_not_waited_for(server: &TestServer) {
+async fn the_body_of_a_forbidden_push_is_not_read(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     client.image(&format!("{org}/app"), "1", b"a layer").await;
     let reader = crate::support::client(server, "registry.pull", &org).await;
@@ -149,7 +149,7 @@ async fn a_client_that_does_not_read_is_disconnected_and_a_slow_one_is_not() {
 
 each_engine!(
     multi_thread:
-    a_manifest_of_somebody_who_may_not_push_is_not_waited_for,
+    the_body_of_a_forbidden_push_is_not_read,
     a_token_that_ends_before_the_body_does_pushes_nothing,
     what_a_slow_body_changes_happens_when_it_has_come
 );

@@ -41,7 +41,7 @@ fn later(server: &TestServer) {
     server.clock().advance(Duration::from_secs(61));
 }
 
-async fn whoever_asks_for_it_first_with_others_finds_what_comes_from_the_source(server: &TestServer) {
+async fn concurrent_first_pulls_get_the_content_of_the_source(server: &TestServer) {
     let (org, there) = pusher(server, "catalog").await;
     there.image(&format!("{org}/app"), "0", b"layer").await;
     let owner = server.actor("owner", &org).await;
@@ -130,7 +130,7 @@ async fn the_registrys_own_host_is_known_however_it_is_written(engine: Engine) {
     server.stop().await;
 }
 
-async fn nobody_takes_over_what_they_may_not_pull(server: &TestServer) {
+async fn synchronizing_requires_the_permission_to_pull_from_the_source(server: &TestServer) {
     let (theirs, there) = pusher(server, "theirs").await;
     there.image(&format!("{theirs}/secret"), "1", b"secret").await;
     let secret = repo_uid(server, "secret").await;
@@ -169,9 +169,9 @@ async fn nobody_takes_over_what_they_may_not_pull(server: &TestServer) {
     assert_eq!(taken.status, 200, "{}", taken.text());
     publish(server, &uid, true).await;
     let path = format!("/v2/{org}/copy/manifests/1");
-    assert_eq!(code(&Client::nobody(server).get(&path).await, 404), "MANIFEST_UNKNOWN");
+    assert_eq!(code(&Client::anonymous(server).get(&path).await, 404), "MANIFEST_UNKNOWN");
     assert_eq!(client(server, "registry.pull", &org).await.get(&path).await.status, 200);
-    assert_eq!(Client::nobody(server).get(&path).await.status, 200);
+    assert_eq!(Client::anonymous(server).get(&path).await.status, 200);
 
     // An organization that takes back what was public gives no more of it.
     there.image(&format!("{theirs}/secret"), "2", b"more").await;
@@ -239,10 +239,10 @@ async fn a_source_at_another_registry_is_an_upstream_of_its_own(server: &TestSer
 
 each_engine!(
     multi_thread:
-    whoever_asks_for_it_first_with_others_finds_what_comes_from_the_source,
+    concurrent_first_pulls_get_the_content_of_the_source,
     what_is_missing_comes_from_the_source_and_follows_it,
     members_of_an_index_come_when_they_are_asked_for,
-    nobody_takes_over_what_they_may_not_pull,
+    synchronizing_requires_the_permission_to_pull_from_the_source,
     a_copy_has_room_within_its_quota_alone,
     a_source_at_another_registry_is_an_upstream_of_its_own
 );

@@ -37,7 +37,7 @@ impl Client {
         Client { actor: server.anonymous().with_token(token) }
     }
 
-    pub(crate) fn nobody(server: &TestServer) -> Client {
+    pub(crate) fn anonymous(server: &TestServer) -> Client {
         Client { actor: server.anonymous() }
     }
 

@@ -1,5 +1,6 @@
-//! One word per concept: retired names are not declared again, comments, messages and documents are in plain words, and doc
-//! comments say something. GLOSSARY.md has the words to use instead.
+//! One word per concept: retired names are not declared again, whether of types, functions, modules, constants, variants
+//! or fields; comments, messages and documents are in plain words, and doc comments say something. GLOSSARY.md has the
+//! words to use instead.
 
 use crate::{files, is_test, read, sources};
 
@@ -14,6 +15,7 @@ const RETIRED: &[(&str, &str, &str)] = &[
     ("told", "", "rendered"),
     ("found", "", "match, row"),
     ("place", "", "scope, parent, position"),
+    ("places", "", "scopes, slots, placeholders"),
     ("judge", "", "validate, authorize, evaluate"),
     ("judged", "", "validated"),
     ("judgement", "", "advisory, statement, assessment"),
@@ -26,6 +28,7 @@ const RETIRED: &[(&str, &str, &str)] = &[
     ("gains", "", "grants"),
     ("hopeless", "", "permanent failure"),
     ("letter", "", "dead letter, redelivery"),
+    ("letters", "", "dead letters, redelivery requests"),
     ("wishes", "", "requests"),
     ("mirror", "", "upstream, replica"),
     ("mirrored", "", "pulled through"),
@@ -36,6 +39,8 @@ const RETIRED: &[(&str, &str, &str)] = &[
     ("nobody", "", "anonymous"),
     ("somebody", "", "caller, user"),
     ("whoever", "", "caller, user"),
+    ("first_version", "", "v1"),
+    ("second_version", "", "v2"),
     ("wrong", "crates/formats/", "error"),
     ("broken", "crates/", "error, damaged"),
     ("copy", "crates/", "blob location, replica, sync"),
@@ -60,9 +65,12 @@ const RETIRED: &[(&str, &str, &str)] = &[
 /// Names with a retired word that are right: HTTP's own, the field's noun, implementations of serde's trait.
 const RIGHT: &[&str] = &[
     "not_found",
+    "NotFound",
     "DeadLetter",
     "require_dead_letter",
     "FewVisitor",
+    "KEEP_DEAD_LETTERS",
+    "MAX_DEAD_LETTERS",
     "PartsVisitor",
     "TargetVisitor",
     "TextVisitor",
@@ -103,9 +111,27 @@ fn retired_names_are_not_declared() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Where variants, fields and constants still have retired names.
+const MEMBERS_UNREAD: &str = "crates/cli/";
+
+#[test]
+fn retired_members_are_not_declared() {
+    let (mut wrong, mut declared) = (Vec::new(), 0);
+    for path in product().iter().filter(|path| !path.starts_with(MEMBERS_UNREAD)) {
+        let code = code(path);
+        for name in code.lines().filter_map(constant).chain(members(&code)) {
+            declared += 1;
+            wrong.extend(retired(path, name).map(|better| format!("{path}: {name}: say {better}")));
+        }
+    }
+    assert!(declared > 5000, "hardly any name was read: {declared}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// The words to use instead of those in a name that are retired in the file.
 fn retired(path: &str, name: &str) -> impl Iterator<Item = &'static str> {
-    let words = format!("_{}_", words(name).join("_"));
+    // "At once" is plain English.
+    let words = format!("_{}_", words(name).join("_")).replace("_at_once_", "_");
     let is_retired =
         move |word: &str, scope: &str, path: &str| path.starts_with(scope) && words.contains(&format!("_{word}_"));
     let (path, is_right) = (path.to_owned(), RIGHT.contains(&name));
@@ -115,19 +141,76 @@ fn retired(path: &str, name: &str) -> impl Iterator<Item = &'static str> {
 
 /// The name that a line declares: of a type, a trait, a function or a module.
 fn declared_name(line: &str) -> Option<&str> {
-    const BEFORE: [&str; 6] = ["pub ", "pub(crate) ", "pub(super) ", "const ", "async ", "unsafe "];
+    const BEFORE: [&str; 3] = ["const ", "async ", "unsafe "];
     const KINDS: [&str; 6] = ["struct ", "enum ", "trait ", "type ", "fn ", "mod "];
-    let mut rest = line.trim_start();
+    let mut rest = visible(line);
     while let Some(after) = BEFORE.iter().find_map(|before| rest.strip_prefix(before)) {
         rest = after;
     }
-    let name = KINDS.iter().find_map(|kind| rest.strip_prefix(kind))?;
-    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-    Some(&name[..end])
+    KINDS.iter().find_map(|kind| rest.strip_prefix(kind)).map(identifier)
 }
 
-/// The words of a name in either case, in lower case.
+/// The name of the constant or static that a line declares.
+fn constant(line: &str) -> Option<&str> {
+    let rest = visible(line);
+    let name = identifier(rest.strip_prefix("const ").or_else(|| rest.strip_prefix("static "))?);
+    name.starts_with(|c: char| c.is_uppercase()).then_some(name)
+}
+
+/// The variants and fields that code declares, as rustfmt lays it out: in the body of a struct or an enum, which ends at
+/// the indentation at which it begins.
+fn members(code: &str) -> Vec<&str> {
+    const KINDS: [&str; 2] = ["struct ", "enum "];
+    let (mut names, mut lines) = (Vec::new(), code.lines());
+    while let Some(line) = lines.next() {
+        if !KINDS.iter().any(|kind| visible(line).starts_with(kind)) {
+            continue;
+        }
+        let mut head = line;
+        while !head.ends_with(['{', '}', ';']) {
+            let Some(next) = lines.next() else { return names };
+            head = next;
+        }
+        if !head.ends_with('{') {
+            continue;
+        }
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+        for line in lines.by_ref().take_while(|line| *line != end) {
+            names.extend(members_of_line(line));
+        }
+    }
+    names
+}
+
+/// The variant that a line begins with, and the names before a colon: fields.
+fn members_of_line(line: &str) -> impl Iterator<Item = &str> {
+    let line = visible(line);
+    let line = if line.starts_with("//") || line.starts_with('#') { "" } else { line };
+    let variant = Some(identifier(line)).filter(|name| name.starts_with(|c: char| c.is_uppercase()));
+    let fields = line.match_indices(": ").map(|(at, _)| {
+        let before = &line[..at];
+        &before[before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1)..]
+    });
+    variant.into_iter().chain(fields)
+}
+
+/// A declaration without its indentation and visibility.
+fn visible(line: &str) -> &str {
+    const VISIBILITIES: [&str; 3] = ["pub ", "pub(crate) ", "pub(super) "];
+    let line = line.trim_start();
+    VISIBILITIES.iter().find_map(|visibility| line.strip_prefix(visibility)).unwrap_or(line)
+}
+
+/// The identifier that a text begins with.
+fn identifier(text: &str) -> &str {
+    &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())]
+}
+
+/// The words of a name in any case, in lower case.
 fn words(name: &str) -> Vec<String> {
+    if !name.contains(char::is_lowercase) {
+        return name.to_lowercase().split('_').map(String::from).collect();
+    }
     let mut words = vec![String::new()];
     for c in name.chars() {
         if c == '_' || c.is_uppercase() {
@@ -160,7 +243,7 @@ fn comments_messages_and_documents_are_in_plain_words() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Most lines of a document below one heading, examples not counted.
+/// Maximum number of lines of a document below one heading, examples not counted.
 const SECTION: usize = 40;
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 const BASE: &str = "http://127.0.0.1:18281";
 /// Fewest answers of one version: less were not read.
 const FEWEST: usize = 200;
-/// Most tries of a request, 100 ms apart, while the server still starts.
+/// Maximum number of tries of a request, 100 ms apart, while the server still starts.
 const TRIES: u32 = 100;
 
 /// Paths whose answers differ from those of before, and why.
@@ -167,7 +167,7 @@ pub(crate) async fn answers_are_those_of_before(directory: &Path, place: &Place,
     assert!(wrong.is_empty(), "{place:?}: {} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
     let parts = opened.server.parts();
     let verified = verify(&parts.storage.db, &parts.content, |_, _| {}).await.expect("the blobs are read");
-    assert!(verified.blobs > 0 && verified.bad.is_empty(), "{:?}", verified.bad);
+    assert!(verified.blobs > 0 && verified.damaged.is_empty(), "{:?}", verified.damaged);
     opened.server.stop().await;
     the_chain_holds(place);
     opened.token

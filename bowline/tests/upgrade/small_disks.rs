@@ -42,7 +42,7 @@ fn mount(options: &[&str], directory: &Path) -> bool {
 /// A blob that lies where a push would have put it.
 async fn add_large_blob(source: &Place) {
     let bytes = vec![7; LARGE];
-    let hex = bowline_core::hex(&bowline_authn::wrap::sha256(&bytes));
+    let hex = bowline_core::hex(&bowline_authn::crypto::sha256(&bytes));
     let directory = source.data.join("blobs/sha256").join(&hex[..2]);
     std::fs::create_dir_all(&directory).expect("a directory");
     std::fs::write(directory.join(&hex), bytes).expect("a blob");

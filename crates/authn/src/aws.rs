@@ -22,7 +22,7 @@ use crate::matching::{Expect, Test};
 /// The host that requests are signed for, unless more are configured.
 pub const GLOBAL_HOST: &str = "sts.amazonaws.com";
 
-/// Most bytes of a request; session tokens alone have some thousand.
+/// Maximum bytes of a request; session tokens alone have some thousand.
 const MAX_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 40;
 /// How long a signature is good for, in seconds.
@@ -30,7 +30,7 @@ const VALIDITY: i64 = 15 * 60;
 /// How far the signer's clock may be ahead, in seconds.
 const SKEW: i64 = 5 * 60;
 /// Bytes of a response.
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024;
 
 const TARGET: &str = "/?Action=GetCallerIdentity&Version=2011-06-15";
 const SCHEME: &str = "AWS4-HMAC-SHA256 ";
@@ -224,7 +224,7 @@ impl AwsSts {
         let issuer = self.url.clone().unwrap_or_else(|| format!("https://{host}"));
         let url = format!("{issuer}{TARGET}");
         let outbound = Request { method: Method::POST, headers: outbound(request, &url)?, url, body: Bytes::new() };
-        let limits = Limits { body: MAX_ANSWER, ..Limits::default() };
+        let limits = Limits { body: MAX_RESPONSE, ..Limits::default() };
         let fetched = self.client.fetch(outbound, limits).await;
         let response = fetched.map_err(|error: FetchError| AwsError::Unavailable(error.reason()))?;
         match response.status.as_u16() {
@@ -252,8 +252,8 @@ fn outbound(request: &SignedRequest, url: &str) -> Result<HeaderMap, AwsError> {
 }
 
 fn read_caller(body: &[u8], issuer: String) -> Option<Caller> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
-    let result = answer.get("GetCallerIdentityResponse")?.get("GetCallerIdentityResult")?;
+    let document: Value = serde_json::from_slice(body).ok()?;
+    let result = document.get("GetCallerIdentityResponse")?.get("GetCallerIdentityResult")?;
     let text = |name: &str| result.get(name)?.as_str().filter(|text| !text.is_empty()).map(String::from);
     let account = text("Account")?;
     let is_account = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());

@@ -209,7 +209,7 @@ async fn aws_says_who_it_was() {
 }
 
 #[test]
-fn a_stand_in_is_told_for_whom_the_signature_is() {
+fn requests_to_a_substitute_have_the_signed_host_header() {
     let request = parse(&good()).unwrap();
     let headers = outbound(&request, "http://127.0.0.1:1/").unwrap();
     assert_eq!(

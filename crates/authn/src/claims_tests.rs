@@ -74,7 +74,7 @@ fn one_audience_is_a_string_and_empty_members_are_left_out() {
 }
 
 #[test]
-fn a_door_requires_class_issuer_audience_and_time() {
+fn a_front_requires_class_issuer_audience_and_time() {
     let ring = ring(Algorithm::Es256);
     let key = ring.signing_key(2000).unwrap();
     let keys = ring.verification_keys(2000);
@@ -105,8 +105,8 @@ fn a_door_requires_class_issuer_audience_and_time() {
         assert_eq!(validate(&good, access, ISSUER, &[audience], 2000), Err("audience"), "{audience}");
     }
     assert_eq!(validate(&good, access, ISSUER, &[], 2000), Err("audience"));
-    let nobody = mint(access, &AccessClaims { aud: vec![], ..claims() }, key);
-    assert_eq!(validate(&nobody, access, ISSUER, api, 2000), Err("audience"));
+    let without_audience = mint(access, &AccessClaims { aud: vec![], ..claims() }, key);
+    assert_eq!(validate(&without_audience, access, ISSUER, api, 2000), Err("audience"));
 
     assert_eq!(validate(&good, access, ISSUER, api, 5599), Ok(()));
     assert_eq!(validate(&good, access, ISSUER, api, 5600), Err("expired"));

@@ -16,7 +16,7 @@ pub const KEEP: i64 = 600;
 pub const KEEP_FAILURE: i64 = 10;
 /// Seconds between two refreshes of an issuer's keys that unknown key ids cause.
 pub const REFRESH_EVERY: i64 = 30;
-/// Most issuers in the cache; the least recently used one is evicted.
+/// Maximum number of issuers in the cache; the least recently used one is evicted.
 pub const MAX_ISSUERS: usize = 10_000;
 
 /// Why an issuer's keys are not available.

@@ -194,7 +194,7 @@ async fn bad_issuers_are_refused() {
         ("absent", KeysError::Document),
         ("nokeys", KeysError::Document),
         ("redirect", KeysError::Fetch(FetchError::Status(302))),
-        ("slow", KeysError::Fetch(FetchError::Broken)),
+        ("slow", KeysError::Fetch(FetchError::Interrupted)),
         ("large", KeysError::Fetch(FetchError::TooLarge)),
         ("html", KeysError::Fetch(FetchError::NotJson)),
         ("inside", KeysError::Fetch(FetchError::RefusedAddress)),

@@ -45,7 +45,7 @@ pub enum FetchError {
     NotJson,
     /// The connection broke in the middle of the response.
     #[error("the answer was cut off")]
-    Broken,
+    Interrupted,
 }
 
 impl FetchError {
@@ -60,7 +60,7 @@ impl FetchError {
             Self::TooLarge => "too_large",
             Self::Status(_) => "status",
             Self::NotJson => "not_json",
-            Self::Broken => "broken",
+            Self::Interrupted => "broken",
         }
     }
 
@@ -73,7 +73,7 @@ impl FetchError {
     /// same code for both.
     pub fn is_temporary(self) -> bool {
         match self {
-            Self::RefusedAddress | Self::Connect | Self::Timeout | Self::Broken => true,
+            Self::RefusedAddress | Self::Connect | Self::Timeout | Self::Interrupted => true,
             Self::Status(status) => status >= 500 || status == 429,
             Self::InvalidUrl | Self::NotHttps | Self::TooLarge | Self::NotJson => false,
         }
@@ -158,7 +158,7 @@ impl Opened {
     /// The next part of the body; absent at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         let part = tokio::time::timeout(self.silence, self.response.chunk()).await.map_err(|_| FetchError::Timeout)?;
-        part.map_err(|error| classify(&error, FetchError::Broken))
+        part.map_err(|error| classify(&error, FetchError::Interrupted))
     }
 
     /// The whole body, which may have this many bytes.
@@ -286,7 +286,7 @@ impl GuardedClient {
                 return Err(FetchError::TooLarge);
             }
             let mut body = BytesMut::new();
-            while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error, FetchError::Broken))? {
+            while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error, FetchError::Interrupted))? {
                 if body.len() + chunk.len() > limits.body {
                     return Err(FetchError::TooLarge);
                 }

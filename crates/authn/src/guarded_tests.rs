@@ -154,7 +154,7 @@ async fn what_is_no_https_url_is_refused() {
 }
 
 #[tokio::test]
-async fn answers_have_limits() {
+async fn responses_are_bounded() {
     let server = TestServer::start(|own, path| match path {
         "/slow" => Reply::Slow,
         "/endless" => Reply::Endless,
@@ -173,7 +173,7 @@ async fn answers_have_limits() {
     assert_eq!(get("/fine").await.unwrap()["fine"], 1);
     assert_eq!(get("/endless").await, Err(FetchError::TooLarge));
     assert_eq!(get("/stated").await, Err(FetchError::TooLarge));
-    assert_eq!(get("/cut").await, Err(FetchError::Broken));
+    assert_eq!(get("/cut").await, Err(FetchError::Interrupted));
     assert_eq!(get("/text").await, Err(FetchError::NotJson));
     assert_eq!(get("/redirect").await, Err(FetchError::Status(302)));
     assert_eq!(get("/500").await, Err(FetchError::Status(500)));
@@ -185,7 +185,7 @@ async fn answers_have_limits() {
 }
 
 #[tokio::test]
-async fn who_wants_the_status_alone_is_not_held_up_by_the_body() {
+async fn a_status_request_does_not_wait_for_the_body() {
     let server = TestServer::start(|own, path| match path {
         "/slow" => Reply::Slow,
         "/endless" => Reply::Endless,
@@ -210,7 +210,7 @@ async fn who_wants_the_status_alone_is_not_held_up_by_the_body() {
 }
 
 #[tokio::test]
-async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
+async fn a_name_is_resolved_once_per_connection_and_checked_each_time() {
     /// Allowed at first, a neighbour from then on: rebinding.
     struct Rebinding(std::sync::atomic::AtomicUsize);
     impl Resolver for Rebinding {
@@ -261,7 +261,7 @@ fn messages_name_no_address() {
         FetchError::TooLarge,
         FetchError::Status(404),
         FetchError::NotJson,
-        FetchError::Broken,
+        FetchError::Interrupted,
     ];
     for error in all {
         assert!(!error.public_message().contains("127.") && !error.reason().contains(' '));

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::crypto::hmac_sha256;
 use crate::keys::{Algorithm, SigningKey};
-use crate::wrap::hmac_sha256;
 
 fn es256() -> &'static SigningKey {
     static KEY: std::sync::LazyLock<SigningKey> =

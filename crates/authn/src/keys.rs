@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
 
+use crate::crypto::sha256;
 use crate::jwks::Jwks;
-use crate::wrap::sha256;
 
 /// How long a new key is published before it signs, in seconds.
 pub const PUBLISH_AHEAD: i64 = 600;

@@ -6,6 +6,7 @@ pub mod addresses;
 pub mod aws;
 pub mod capset;
 pub mod claims;
+pub mod crypto;
 pub mod discovery;
 pub mod error;
 pub mod guarded;
@@ -15,7 +16,6 @@ pub mod keys;
 pub mod matching;
 pub mod relying;
 pub mod resolver;
-pub mod wrap;
 
 #[cfg(test)]
 mod refused_hosts;

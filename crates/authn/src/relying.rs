@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use url::form_urlencoded::{Serializer, byte_serialize};
 use url::{Host, Url};
 
+use crate::crypto::constant_time_eq;
 use crate::discovery::discovery_url;
 use crate::guarded::{FetchError, GuardedClient, Limits, Request};
 use crate::jwt::Presented;
-use crate::wrap::constant_time_eq;
 
 /// Why signing in at a provider did not work. `Display` is public and holds nothing that the provider sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum RelyingError {
     Refused(&'static str),
     /// The response of an endpoint lacks something.
     #[error("the identity provider's answer has no usable {0}")]
-    Answer(&'static str),
+    IncompleteResponse(&'static str),
     /// The id token is not for this client, or not for this sign-in.
     #[error("the identity provider's id token does not fit: {0}")]
     IdToken(&'static str),
@@ -124,8 +124,8 @@ impl Metadata {
         let text = self.authorization_endpoint.as_deref().ok_or_else(|| unusable.clone())?;
         let mut url = client.check_url(text).map_err(|_| unusable.clone())?;
         // Parameters in the endpoint's own query could contradict those of this request.
-        let is_ours = |name: &str| parameters.iter().any(|(ours, _)| *ours == name);
-        if url.fragment().is_some() || url.query_pairs().any(|(name, _)| is_ours(&name)) {
+        let is_own = |name: &str| parameters.iter().any(|(own, _)| *own == name);
+        if url.fragment().is_some() || url.query_pairs().any(|(name, _)| is_own(&name)) {
             return Err(unusable);
         }
         url.query_pairs_mut().extend_pairs(parameters);
@@ -160,10 +160,11 @@ impl Metadata {
         if !response.status.is_success() {
             return Err(refusal(response.status.as_u16(), &response.body));
         }
-        let answer: Value = serde_json::from_slice(&response.body).map_err(|_| RelyingError::Answer("tokens"))?;
+        let answer: Value =
+            serde_json::from_slice(&response.body).map_err(|_| RelyingError::IncompleteResponse("tokens"))?;
         let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
         Ok(Tokens {
-            id_token: text("id_token").ok_or(RelyingError::Answer("id_token"))?,
+            id_token: text("id_token").ok_or(RelyingError::IncompleteResponse("id_token"))?,
             access_token: text("access_token"),
         })
     }
@@ -217,17 +218,17 @@ impl Metadata {
         let endpoint = self.userinfo_endpoint.as_deref().ok_or(RelyingError::Document("userinfo_endpoint"))?;
         let mut headers = json_headers();
         let value = HeaderValue::from_str(&format!("Bearer {access_token}"));
-        headers.insert(AUTHORIZATION, value.map_err(|_| RelyingError::Answer("access_token"))?);
+        headers.insert(AUTHORIZATION, value.map_err(|_| RelyingError::IncompleteResponse("access_token"))?);
         let request = Request { headers, ..Request::get(endpoint) };
         let response = http.fetch(request, Limits::default()).await?;
         if !response.status.is_success() {
             return Err(FetchError::Status(response.status.as_u16()).into());
         }
         let claims: Map<String, Value> =
-            serde_json::from_slice(&response.body).map_err(|_| RelyingError::Answer("userinfo"))?;
+            serde_json::from_slice(&response.body).map_err(|_| RelyingError::IncompleteResponse("userinfo"))?;
         // Without this anyone's claims could be put in place of the person's.
         if claims.get("sub").and_then(Value::as_str) != Some(subject) {
-            return Err(RelyingError::Answer("userinfo of the same person"));
+            return Err(RelyingError::IncompleteResponse("userinfo of the same person"));
         }
         Ok(claims)
     }
@@ -295,8 +296,8 @@ pub fn validate_sign_in(token: &Presented, issuer: &str, nonce: &str) -> Result<
     if token.issuer != issuer {
         return Err(RelyingError::IdToken("its issuer is another one"));
     }
-    let told = token.claims.get("nonce").and_then(Value::as_str).unwrap_or_default();
-    if nonce.is_empty() || !constant_time_eq(told.as_bytes(), nonce.as_bytes()) {
+    let claimed = token.claims.get("nonce").and_then(Value::as_str).unwrap_or_default();
+    if nonce.is_empty() || !constant_time_eq(claimed.as_bytes(), nonce.as_bytes()) {
         return Err(RelyingError::IdToken("its nonce is not that of this sign-in"));
     }
     if token.issued_at.is_none() {

@@ -78,7 +78,7 @@ fn the_secret_goes_into_the_header_unless_only_the_form_is_taken() {
 }
 
 #[test]
-fn an_id_token_is_for_us_and_for_nobody_else() {
+fn an_id_token_is_for_this_client_only() {
     let validate = |typ, claims| validate_audience(&token(typ, &claims), &["us"]).is_ok();
     assert!(validate(Some("JWT"), json!({ "aud": "us" })));
     assert!(validate(None, json!({ "aud": ["us"], "azp": "us" })));
@@ -110,7 +110,7 @@ fn an_id_token_belongs_to_one_sign_in() {
 }
 
 #[test]
-fn only_known_refusals_are_told() {
+fn only_known_oauth_errors_are_shown() {
     assert_eq!(refusal(400, br#"{"error":"invalid_grant"}"#), RelyingError::Refused("invalid_grant"));
     assert_eq!(refusal(400, br#"{"error":"<script>"}"#), RelyingError::Fetch(FetchError::Status(400)));
     assert_eq!(refusal(502, b"oops"), RelyingError::Fetch(FetchError::Status(502)));

@@ -63,7 +63,7 @@ async fn serve(mut stream: TcpStream, handler: Arc<Handler>, hits: Arc<Mutex<Vec
     while !head.windows(4).any(|w| w == b"\r\n\r\n") {
         let mut buffer = [0; 1024];
         match stream.read(&mut buffer).await {
-            // A TLS greeting is not answered.
+            // A TLS ClientHello gets no response.
             Ok(n) if n > 0 && buffer[0] != 0x16 => head.extend_from_slice(&buffer[..n]),
             _ => {
                 hits.lock().unwrap().push("(nothing)".to_owned());

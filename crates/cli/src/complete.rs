@@ -31,7 +31,7 @@ pub(crate) enum Subject {
     /// A group, by its path.
     Group,
     /// What this method lists, by the path of its group and its name.
-    Named(&'static str),
+    ByName(&'static str),
     /// What this method lists, by UIDP.
     Unnamed(&'static str),
 }
@@ -46,7 +46,7 @@ pub fn add(command: Command) -> Command {
     let command = command.mut_args(|arg| {
         let name = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
         match name.as_deref() {
-            Some("REPO") => arg.add(completer(Subject::Named(REPOS))),
+            Some("REPO") => arg.add(completer(Subject::ByName(REPOS))),
             Some("GROUP" | "ORG" | "UIDP|NAME") => arg.add(groups()),
             _ => arg,
         }
@@ -111,7 +111,7 @@ async fn search(subject: Subject, text: &str) -> Result<Vec<(String, String)>, C
     let filter = parent.as_ref().map_or(json!({ "in_root": true }), |parent| json!({ "children_of": parent }));
     let groups = list(&api, GROUPS, Map::from_iter([("uidp".to_owned(), filter.clone())])).await?;
     let matches = |items: Vec<(String, String)>| items.into_iter().filter(|(_, name)| name.starts_with(prefix));
-    let Subject::Named(method) = subject else {
+    let Subject::ByName(method) = subject else {
         return Ok(matches(groups).map(|(uidp, name)| (below(&name), uidp)).collect());
     };
     let mut names: Vec<(String, String)> =

@@ -7,7 +7,7 @@ use bowline_client::{
     Tokens, claims,
 };
 use bowline_core::{Clock as _, SystemClock};
-use bowline_terminal::{Manner, say};
+use bowline_terminal::{TerminalSettings, say};
 use clap::Args;
 
 use crate::{credential_helper, input};
@@ -225,7 +225,7 @@ impl Session {
     /// A client of the API with a token.
     pub(crate) fn api_with(&self, token: String) -> Result<Api, ClientError> {
         let api = Api::new(&self.api, Some(token))?;
-        Ok(if Manner::get().verbose { api.observed(|call| say(&format!("{call}\n"))) } else { api })
+        Ok(if TerminalSettings::get().verbose { api.observed(|call| say(&format!("{call}\n"))) } else { api })
     }
 
     /// Audiences of this issuer with cached tokens, spelled as in the cache.

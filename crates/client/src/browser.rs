@@ -34,7 +34,7 @@ impl BrowserSignIn {
         let failed = |error: std::io::Error| ClientError::SignIn(format!("no local port can be listened on: {error}"));
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let nonce: String = bowline_core::hex(&bowline_authn::wrap::random_bytes::<16>());
+        let nonce: String = bowline_core::hex(&bowline_authn::crypto::random_bytes::<16>());
         let path = format!("/callback/{nonce}");
         let redirect = format!("http://127.0.0.1:{port}{path}?token=true&error=true");
         let mut query = url::form_urlencoded::Serializer::new(String::new());

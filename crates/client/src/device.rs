@@ -11,13 +11,13 @@ use crate::issuer::{ExchangeRequest, Issuer, parsed, refusal};
 pub struct DeviceSignIn {
     device_code: String,
     token_endpoint: String,
-    interval: u64,
-    /// What the person has to type.
+    interval_seconds: u64,
+    /// The code that the person has to type.
     pub user_code: String,
     pub verification_uri: String,
     /// The same with the code filled in.
     pub verification_uri_complete: Option<String>,
-    /// Seconds until it is too late.
+    /// Seconds until the code expires.
     pub expires_in: u64,
 }
 
@@ -51,7 +51,7 @@ struct Failure {
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 impl DeviceSignIn {
-    /// Asks for a code. A refresh token that comes of it is good for that audience.
+    /// Requests a code. The refresh token, if requested, is for `audience`.
     ///
     /// # Errors
     /// The issuer offers no such sign-in, or the request fails.
@@ -62,31 +62,31 @@ impl DeviceSignIn {
         let token_endpoint = discovery.token_endpoint.ok_or_else(missing)?;
         let scope = if refresh { "openid email profile offline_access" } else { "openid email profile" };
         let form = [("client_id", "bowline"), ("scope", scope), ("audience", audience)];
-        let answer: Authorization = post(issuer, &endpoint, &form).await?.map_err(|failure| failed(&failure))?;
+        let response: Authorization = post(issuer, &endpoint, &form).await?.map_err(|failure| failed(&failure))?;
         Ok(DeviceSignIn {
-            device_code: answer.device_code,
+            device_code: response.device_code,
             token_endpoint,
-            interval: answer.interval,
-            user_code: answer.user_code,
-            verification_uri: answer.verification_uri,
-            verification_uri_complete: answer.verification_uri_complete,
-            expires_in: answer.expires_in,
+            interval_seconds: response.interval,
+            user_code: response.user_code,
+            verification_uri: response.verification_uri,
+            verification_uri_complete: response.verification_uri_complete,
+            expires_in: response.expires_in,
         })
     }
 
-    /// Waits until the person has confirmed, then exchanges what came for a token of that audience.
+    /// Waits until the person has confirmed, then exchanges the id token for a token of that audience.
     ///
     /// # Errors
-    /// The person refused, or it is too late.
+    /// The person denied the request, or the code has expired.
     pub async fn finish(mut self, issuer: &Issuer, audience: &str) -> Result<Tokens, ClientError> {
         let form = [("grant_type", GRANT), ("device_code", self.device_code.as_str()), ("client_id", "bowline")];
         let granted: Granted = loop {
-            tokio::time::sleep(Duration::from_secs(self.interval)).await;
+            tokio::time::sleep(Duration::from_secs(self.interval_seconds)).await;
             match post(issuer, &self.token_endpoint, &form).await? {
                 Ok(granted) => break granted,
                 Err(failure) => match failure.error.as_str() {
                     "authorization_pending" => {}
-                    "slow_down" => self.interval += 5,
+                    "slow_down" => self.interval_seconds += 5,
                     _ => return Err(failed(&failure)),
                 },
             }

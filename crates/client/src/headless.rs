@@ -14,7 +14,8 @@ use crate::issuer::{ExchangeRequest, Issuer, SignInRequest, parsed, refusal};
 /// A sign-in in a browser elsewhere: the result comes back through the server, sealed for this process.
 pub struct HeadlessSignIn {
     key: PrivateKey,
-    code: String,
+    /// The public half of the key, in base64url.
+    public_key: String,
     /// The address to open in any browser.
     pub url: String,
     /// Short code that the page shows too.
@@ -39,20 +40,20 @@ impl HeadlessSignIn {
         let failed = |_| ClientError::SignIn("no key could be made".into());
         let key = PrivateKey::generate(&X25519).map_err(failed)?;
         let public = key.compute_public_key().map_err(failed)?;
-        let code = URL_SAFE_NO_PAD.encode(public.as_ref());
+        let public_key = URL_SAFE_NO_PAD.encode(public.as_ref());
         let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.append_pair("headless_code", &code);
+        query.append_pair("headless_code", &public_key);
         query.extend_pairs(request.parameters());
         let url = format!("{}?{}", issuer.at("/oauth"), query.finish());
-        Ok(HeadlessSignIn { key, check_code: bowline_authn::wrap::check_code(public.as_ref()), code, url })
+        Ok(HeadlessSignIn { key, check_code: bowline_authn::crypto::check_code(public.as_ref()), public_key, url })
     }
 
     /// Waits for the result, then exchanges it for a token of that audience.
     ///
     /// # Errors
     /// No one signed in in time, or the result is not for this process.
-    pub async fn finish(self, issuer: &Issuer, audience: &str, patience: Duration) -> Result<Tokens, ClientError> {
-        let url = format!("{}?code={}", issuer.at("/sts/headless_sessions"), self.code);
+    pub async fn finish(self, issuer: &Issuer, audience: &str, timeout: Duration) -> Result<Tokens, ClientError> {
+        let url = format!("{}?code={}", issuer.at("/sts/headless_sessions"), self.public_key);
         let waiting = async {
             loop {
                 let (status, body) = issuer.get(&url).await?;
@@ -63,8 +64,8 @@ impl HeadlessSignIn {
                 }
             }
         };
-        let session = tokio::time::timeout(patience, waiting).await.map_err(|_| {
-            ClientError::SignIn(format!("no sign-in within {} seconds; run the command again", patience.as_secs()))
+        let session = tokio::time::timeout(timeout, waiting).await.map_err(|_| {
+            ClientError::SignIn(format!("no sign-in within {} seconds; run the command again", timeout.as_secs()))
         })??;
         let id_token = self.open(&session)?;
         let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };

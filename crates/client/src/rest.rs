@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_contract::{Body, Contract, MethodInfo, Verb};
-use bowline_formats::percent::{self, RESERVED};
+use bowline_formats::percent::{self, NOT_UNRESERVED};
 use bowline_transcode::{JsonOptions, Tables};
 use bytes::Bytes;
 use http::StatusCode;
@@ -73,7 +73,7 @@ impl RestRequest {
         parameters("", &json, &mut query)?;
         for (at, (name, value)) in query.into_iter().enumerate() {
             path.push(if at == 0 { '?' } else { '&' });
-            path += &format!("{name}={}", percent::encode(&value, RESERVED));
+            path += &format!("{name}={}", percent::encode(&value, NOT_UNRESERVED));
         }
         Ok(RestRequest { verb: binding.verb, path, body: body.map(|body| body.to_string()) })
     }
@@ -152,7 +152,7 @@ fn take(json: &mut Value, path: &str) -> String {
 
 /// Escaped for a path; slashes separate segments.
 fn segments(text: &str) -> String {
-    let escaped = text.split('/').map(|segment| percent::encode(segment, RESERVED));
+    let escaped = text.split('/').map(|segment| percent::encode(segment, NOT_UNRESERVED));
     escaped.collect::<Vec<_>>().join("/")
 }
 

@@ -1,4 +1,4 @@
-//! Responses that continue: gRPC messages; over REST server-sent events, or lines of JSON where the stream is finite.
+//! Streaming responses: gRPC messages; over REST server-sent events, or lines of JSON where the stream is finite.
 
 use bowline_contract::MethodInfo;
 use bytes::{Bytes, BytesMut};
@@ -10,7 +10,7 @@ use crate::api::MAX_RESPONSE;
 use crate::error::ClientError;
 use crate::{grpc, rest};
 
-/// The messages of a response that continues, encoded.
+/// The encoded messages of a streaming response.
 pub struct Messages<'m> {
     method: &'m MethodInfo,
     body: reqwest::Body,
@@ -82,7 +82,7 @@ impl<'m> Messages<'m> {
     }
 }
 
-/// The line that says why lines end before the stream does.
+/// The last line of a stream that failed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LastLine {

@@ -14,7 +14,7 @@ use crate::objects::Objects;
 use crate::reader::Reader;
 use crate::writing::{self, Hold};
 
-/// Most parts of a body that wait to be written: bounds the memory of a transfer.
+/// Maximum number of parts of a body that wait to be written: bounds the memory of a transfer.
 pub(crate) const WAITING: usize = 4;
 
 /// The bytes of all blobs, in a directory or in an object store.
@@ -23,7 +23,7 @@ pub(crate) const WAITING: usize = 4;
 /// uploads of one digest never share their bytes, so that removing one replica leaves the others.
 #[derive(Clone, Debug)]
 pub struct Content {
-    place: BlobBackend,
+    backend: BlobBackend,
 }
 
 #[derive(Clone, Debug)]
@@ -46,10 +46,10 @@ pub struct Stored {
 pub struct BlobLocation {
     /// The digest, if the names of the backend contain it.
     pub digest: Option<Digest>,
-    /// The `upload` that a blob with these bytes records.
-    pub upload: String,
+    /// What a blob with these bytes records as its `upload`: with the digest it locates them.
+    pub key: String,
     /// The open upload that the bytes may still belong to.
-    pub begun: String,
+    pub open_upload: String,
 }
 
 /// A part of the listing of all replicas, see [`Content::shards`].
@@ -89,10 +89,10 @@ impl Content {
     /// # Errors
     /// The directory cannot be made or written.
     pub fn open(directory: &Path, is_full: FullCheck) -> Result<Content, ContentError> {
-        Ok(Content { place: BlobBackend::Local(Arc::new(Local::open(directory, is_full)?)) })
+        Ok(Content { backend: BlobBackend::Local(Arc::new(Local::open(directory, is_full)?)) })
     }
 
-    /// Opens the content below a prefix of an object store. `draw` returns random hexadecimal digits, for the
+    /// Opens the content below a prefix of an object store. `random_id` returns random hexadecimal digits, for the
     /// names of objects.
     ///
     /// # Errors
@@ -100,15 +100,15 @@ impl Content {
     pub fn in_objects(
         store: Arc<dyn ObjectStore>,
         prefix: &str,
-        draw: fn() -> String,
+        random_id: fn() -> String,
     ) -> Result<Content, ContentError> {
-        Ok(Content { place: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
+        Ok(Content { backend: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, random_id)?)) })
     }
 
     /// Returns the owner of the content: the first `candidate` that was ever passed. The caller draws `draft` at random, for
     /// a file that replicas of one database do not share.
     pub async fn owner(&self, candidate: &str, draft: &str) -> Result<String, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => local.owner(candidate, draft),
             BlobBackend::Objects(objects) => objects.owner(candidate).await,
         }
@@ -119,7 +119,7 @@ impl Content {
         if !is_id(id) {
             return Err(ContentError::UnknownUpload);
         }
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => local.begin(id),
             BlobBackend::Objects(_) => Ok(()),
         }
@@ -130,7 +130,7 @@ impl Content {
     /// # Errors
     /// The upload does not exist. An object store does not know uploads without bytes.
     pub async fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => local.uploaded(id),
             BlobBackend::Objects(objects) => objects.uploaded(id).await,
         }
@@ -157,7 +157,7 @@ impl Content {
     {
         let addition = Addition { start, algorithm, limit };
         let (sender, parts) = mpsc::channel::<Part>(WAITING);
-        let writer = match &self.place {
+        let writer = match &self.backend {
             BlobBackend::Local(local) => {
                 let hold = Hold::take(local, id)?;
                 tokio::spawn(writing::append(hold, addition, parts))
@@ -179,7 +179,7 @@ impl Content {
     /// The digest differs, the upload does not exist, or the storage fails.
     pub async fn finish(&self, id: &str, digest: &Digest) -> Result<Stored, ContentError> {
         let digest = digest.clone();
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => {
                 let hold = Hold::take(local, id)?;
                 let size = joined(tokio::spawn(writing::finish(hold, digest))).await?;
@@ -198,7 +198,7 @@ impl Content {
     /// # Errors
     /// Another request writes to the upload, or the storage fails.
     pub fn cancel(&self, id: &str) -> Result<(), ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => local.cancel(id),
             BlobBackend::Objects(objects) => {
                 objects.under_way.take(id)?.forget();
@@ -210,7 +210,7 @@ impl Content {
     /// Ids of the uploads that have a file. An object store has none: there, [`Content::locations`] lists all
     /// bytes.
     pub async fn uploads(&self) -> Result<Vec<String>, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => {
                 let local = local.clone();
                 blocking(move || local.uploads()).await
@@ -221,7 +221,7 @@ impl Content {
 
     /// Opens the replica of a blob that an upload brought; absent if its bytes are missing.
     pub async fn read(&self, digest: &Digest, upload: &str) -> Result<Option<Reader>, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => local.read(digest, upload),
             BlobBackend::Objects(objects) => objects.read(upload).await,
         }
@@ -229,7 +229,7 @@ impl Content {
 
     /// Size of a replica in bytes; absent if it is missing.
     pub async fn size(&self, digest: &Digest, upload: &str) -> Result<Option<u64>, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => local.size(digest, upload),
             BlobBackend::Objects(objects) => objects.size(upload).await,
         }
@@ -238,7 +238,7 @@ impl Content {
     /// Describes the location of a replica for people: a file, or the key of an object. The replica need not
     /// exist.
     pub fn shown(&self, digest: &Digest, upload: &str) -> String {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => format!("file {}", local.blob(digest, upload).display()),
             BlobBackend::Objects(objects) => format!("object {}", objects.shown(upload)),
         }
@@ -246,7 +246,7 @@ impl Content {
 
     /// Removes a replica; succeeds if it is missing.
     pub async fn delete(&self, digest: &Digest, upload: &str) -> Result<(), ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => {
                 let path = local.blob(digest, upload);
                 blocking(move || crate::files::remove(&path).map(|_| ())).await
@@ -257,7 +257,7 @@ impl Content {
 
     /// Computes the digest of a replica from all of its bytes; absent if it is missing.
     pub async fn rehash(&self, digest: &Digest, upload: &str) -> Result<Option<Digest>, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => {
                 let (local, digest, upload) = (local.clone(), digest.clone(), upload.to_owned());
                 blocking(move || local.rehash(&digest, &upload)).await
@@ -268,7 +268,7 @@ impl Content {
 
     /// The parts into which the listing of replicas is divided.
     pub fn shards(&self) -> Vec<Shard> {
-        let algorithms: &[Algorithm] = match &self.place {
+        let algorithms: &[Algorithm] = match &self.backend {
             BlobBackend::Local(_) => &[Algorithm::Sha256, Algorithm::Sha512],
             // Object keys do not contain the digest: one algorithm stands for all.
             BlobBackend::Objects(_) => &[Algorithm::Sha256],
@@ -282,7 +282,7 @@ impl Content {
 
     /// The replicas of one part.
     pub async fn locations(&self, shard: Shard) -> Result<Vec<BlobLocation>, ContentError> {
-        match &self.place {
+        match &self.backend {
             BlobBackend::Local(local) => {
                 let local = local.clone();
                 blocking(move || local.locations(shard.algorithm, shard.first)).await
@@ -293,19 +293,19 @@ impl Content {
 
     /// Size in bytes at a listed location; absent if it is gone.
     pub async fn size_at(&self, location: &BlobLocation) -> Result<Option<u64>, ContentError> {
-        match (&self.place, &location.digest) {
-            (BlobBackend::Local(local), Some(digest)) => local.size(digest, &location.upload),
+        match (&self.backend, &location.digest) {
+            (BlobBackend::Local(local), Some(digest)) => local.size(digest, &location.key),
             (BlobBackend::Local(_), None) => Ok(None),
-            (BlobBackend::Objects(objects), _) => objects.size(&location.upload).await,
+            (BlobBackend::Objects(objects), _) => objects.size(&location.key).await,
         }
     }
 
     /// Removes the bytes at a listed location.
     pub async fn delete_at(&self, location: &BlobLocation) -> Result<(), ContentError> {
-        match (&self.place, &location.digest) {
-            (BlobBackend::Local(_), Some(digest)) => self.delete(digest, &location.upload).await,
+        match (&self.backend, &location.digest) {
+            (BlobBackend::Local(_), Some(digest)) => self.delete(digest, &location.key).await,
             (BlobBackend::Local(_), None) => Ok(()),
-            (BlobBackend::Objects(objects), _) => objects.delete(&location.upload).await,
+            (BlobBackend::Objects(objects), _) => objects.delete(&location.key).await,
         }
     }
 }

@@ -114,7 +114,7 @@ async fn another_digest_leaves_nothing() {
         let digest = Digest::of(Algorithm::Sha256, b"other");
         let refused = content.finish("aa05", &digest).await.unwrap_err();
         assert!(
-            matches!(refused, ContentError::Mismatch { found } if found == Digest::of(Algorithm::Sha256, b"hello"))
+            matches!(refused, ContentError::Mismatch { actual } if actual == Digest::of(Algorithm::Sha256, b"hello"))
         );
         assert_eq!(locations(&content).await, []);
     }
@@ -128,7 +128,7 @@ async fn a_body_that_breaks_off_or_is_too_large_is_taken_back() {
         content.append("aa06", None, body(&[b"12345"]), Algorithm::Sha256, 100).await.unwrap();
         let broken = stream::iter([Ok(Bytes::from_static(b"678")), Err(())]);
         let refused = content.append("aa06", None, broken, Algorithm::Sha256, 100).await.unwrap_err();
-        assert!(matches!(refused, ContentError::Broken));
+        assert!(matches!(refused, ContentError::Interrupted));
         assert_eq!(content.uploaded("aa06").await.unwrap(), 5);
         let refused = content.append("aa06", None, body(&[b"678", b"9"]), Algorithm::Sha256, 8).await.unwrap_err();
         assert!(matches!(refused, ContentError::TooLarge(8)));
@@ -199,7 +199,7 @@ async fn parts_of_a_blob_and_its_removal() {
         let part: Vec<u8> = chunks.into_iter().flat_map(|chunk| chunk.unwrap().to_vec()).collect();
         assert_eq!(part, data[1..300_001]);
         let [location] = locations(&content).await.try_into().unwrap();
-        assert_eq!((location.upload.as_str(), location.begun.as_str()), (upload.as_str(), "aa0a"));
+        assert_eq!((location.key.as_str(), location.open_upload.as_str()), (upload.as_str(), "aa0a"));
         assert_eq!(content.size_at(&location).await.unwrap(), Some(20_000_000));
         assert_eq!(content.size(&digest, &upload).await.unwrap(), Some(20_000_000));
         assert_eq!(content.rehash(&digest, &upload).await.unwrap(), Some(digest.clone()));
@@ -259,7 +259,7 @@ pub(super) fn open_body() -> (mpsc::Sender<Bytes>, impl Stream<Item = Result<Byt
 }
 
 pub(super) fn under_way(content: &Content) -> &Arc<crate::under_way::UnderWay> {
-    match &content.place {
+    match &content.backend {
         BlobBackend::Local(local) => &local.under_way,
         BlobBackend::Objects(objects) => &objects.under_way,
     }

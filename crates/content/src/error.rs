@@ -7,10 +7,10 @@ pub enum ContentError {
     #[error("the upload does not exist")]
     UnknownUpload,
     /// The bytes have another digest.
-    #[error("the content has the digest {found}")]
+    #[error("the content has the digest {actual}")]
     Mismatch {
-        /// Digest of what was sent.
-        found: Digest,
+        /// Digest of the bytes that were sent.
+        actual: Digest,
     },
     /// More bytes than may be sent.
     #[error("the content is larger than {0} bytes")]
@@ -24,9 +24,9 @@ pub enum ContentError {
     /// Two requests write to one upload.
     #[error("another request writes to this upload")]
     Busy,
-    /// The sender broke off.
+    /// The body ended before its announced length.
     #[error("the request's body broke off")]
-    Broken,
+    Interrupted,
     /// Two requests wrote to one upload at once, both from the same position.
     #[error("two requests wrote to this upload at once: begin a new one")]
     Torn,

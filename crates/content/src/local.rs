@@ -149,8 +149,12 @@ impl Local {
         let location = |name: String| {
             let (hex, upload) = name.split_once('-').unwrap_or((&name, ""));
             let digest = Digest::parse(&format!("{}:{hex}", algorithm.as_str())).ok()?;
-            let is_ours = upload.is_empty() || is_id(upload);
-            is_ours.then(|| BlobLocation { digest: Some(digest), upload: upload.to_owned(), begun: upload.to_owned() })
+            let is_location = upload.is_empty() || is_id(upload);
+            is_location.then(|| BlobLocation {
+                digest: Some(digest),
+                key: upload.to_owned(),
+                open_upload: upload.to_owned(),
+            })
         };
         let directory = files::directory(&self.blobs, algorithm, first);
         Ok(files::names(&directory)?.into_iter().filter_map(location).collect())

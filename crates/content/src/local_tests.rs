@@ -7,7 +7,7 @@ use super::tests::{Kept, body, idle, locations, open_body, under_way, whole};
 use super::*;
 
 fn local(content: &Content) -> &Arc<Local> {
-    match &content.place {
+    match &content.backend {
         BlobBackend::Local(local) => local,
         BlobBackend::Objects(_) => panic!("not a directory"),
     }
@@ -37,7 +37,7 @@ async fn one_server_writes_to_an_uploads_file_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_nobody_waits_for_lets_nobody_write() {
+async fn an_abandoned_finish_blocks_further_writes() {
     let (kept, content) = Kept::directory();
     let data = vec![7; 8 << 20];
     let digest = Digest::of(Algorithm::Sha512, &data);
@@ -104,7 +104,7 @@ async fn a_file_without_an_upload_in_its_name_is_a_copy_too() {
     std::fs::write(&place, "hello").unwrap();
     assert_eq!(whole(&content, &digest, "").await, b"hello");
     let [location] = locations(&content).await.try_into().unwrap();
-    assert_eq!((&location.digest, location.upload.as_str()), (&Some(digest), ""));
+    assert_eq!((&location.digest, location.key.as_str()), (&Some(digest), ""));
     content.delete_at(&location).await.unwrap();
     assert_eq!(locations(&content).await, []);
 }

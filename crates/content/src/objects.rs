@@ -1,8 +1,8 @@
 //! Blobs in an object store.
 //!
-//! Every body that an upload grows by becomes an object of its own, `blobs/<xx>/<upload>/<start>-<random>`, which no one
-//! ever writes to again. An upload of one body, the usual one, is a blob without any further transfer; bodies of an
-//! upload in chunks are put together when it is finished. No object says whether it is a blob: the database names the
+//! Every chunk of an upload becomes an object of its own, `blobs/<xx>/<upload>/<start>-<random>`, which is never written
+//! again. An upload of one chunk, the usual one, is a blob without any further transfer; several chunks are put together
+//! when the upload is finished. No object says whether it is a blob: the database names the
 //! one that is, and the others are collected.
 
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::hasher::Hasher;
 use crate::reader::Reader;
 use crate::under_way::{Busy, UnderWay};
 
-/// Bytes that are sent at once. Stores want 5 MiB at least, and some all parts alike.
+/// Size of a part of a multipart upload in bytes. Stores require at least 5 MiB, some of them equal parts.
 const PART: usize = 8 << 20;
 /// Parts on their way at once: with the one that is being filled, the memory of a transfer.
 const PARTS_AT_ONCE: usize = 2;
-/// Most parts of an object, in any store.
-const MOST_PARTS: u64 = 10_000;
-/// Most bodies of one upload: each is an object until the upload is finished.
-const MOST_SEGMENTS: usize = 10_000;
+/// Maximum number of parts of an object, in any store.
+const MAX_PARTS: u64 = 10_000;
+/// Maximum number of chunks of one upload: each is an object until the upload is finished.
+const MAX_CHUNKS: usize = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    draw: fn() -> String,
+    random_id: fn() -> String,
     pub(crate) under_way: Arc<UnderWay>,
 }
 
-/// What an upload consists of.
-struct Segment {
+/// The object of one chunk of an upload.
+struct Chunk {
     start: u64,
     size: u64,
     /// Its name below the upload.
@@ -49,15 +49,15 @@ impl Objects {
     pub(crate) fn new(
         store: Arc<dyn ObjectStore>,
         prefix: &str,
-        draw: fn() -> String,
+        random_id: fn() -> String,
     ) -> Result<Objects, ContentError> {
         let prefix = Path::parse(prefix).map_err(|error| ContentError::Objects(error.into()))?;
-        Ok(Objects { store, prefix, draw, under_way: Arc::default() })
+        Ok(Objects { store, prefix, random_id, under_way: Arc::default() })
     }
 
     pub(crate) async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
         let path = self.prefix.clone().join("owner");
-        // Asked first: writing needs a store that knows conditions, only once.
+        // Read first: only the very first start needs conditional writes.
         if let Some(owner) = self.text(&path).await? {
             return Ok(owner);
         }
@@ -97,31 +97,31 @@ impl Objects {
         self.path(stored).map_or_else(|| stored.to_owned(), |path| path.to_string())
     }
 
-    /// What an upload consists of, in order and without gaps.
-    async fn segments(&self, id: &str) -> Result<Vec<Segment>, ContentError> {
+    /// The chunks of an upload, in order and without gaps.
+    async fn chunks(&self, id: &str) -> Result<Vec<Chunk>, ContentError> {
         let mut listed = self.store.list(Some(&self.upload(id)));
-        let mut segments = Vec::new();
+        let mut chunks = Vec::new();
         while let Some(object) = listed.try_next().await? {
             let name = object.location.filename().unwrap_or_default().to_owned();
             let Some(start) = name.split_once('-').and_then(|(start, _)| u64::from_str_radix(start, 16).ok()) else {
                 continue;
             };
-            segments.push(Segment { start, size: object.size, name });
+            chunks.push(Chunk { start, size: object.size, name });
         }
-        segments.sort_by_key(|segment| segment.start);
+        chunks.sort_by_key(|chunk| chunk.start);
         let mut end = 0;
-        for segment in &segments {
-            // Two servers accepted a body each for the same position.
-            if segment.start != end {
+        for chunk in &chunks {
+            // Two servers accepted a chunk each for the same position.
+            if chunk.start != end {
                 return Err(ContentError::Torn);
             }
-            end += segment.size;
+            end += chunk.size;
         }
-        Ok(segments)
+        Ok(chunks)
     }
 
     pub(crate) async fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
-        Ok(size_of(&self.segments(id).await?))
+        Ok(size_of(&self.chunks(id).await?))
     }
 
     pub(crate) async fn append(
@@ -130,15 +130,15 @@ impl Objects {
         addition: Addition,
         parts: mpsc::Receiver<Part>,
     ) -> Result<u64, ContentError> {
-        let segments = self.segments(busy.id()).await?;
-        let before = size_of(&segments);
+        let chunks = self.chunks(busy.id()).await?;
+        let before = size_of(&chunks);
         addition.require_start(before)?;
-        if segments.len() >= MOST_SEGMENTS {
-            return Err(ContentError::TooManyBodies(MOST_SEGMENTS));
+        if chunks.len() >= MAX_CHUNKS {
+            return Err(ContentError::TooManyBodies(MAX_CHUNKS));
         }
-        let limit = addition.limit.min(MOST_PARTS * PART as u64);
+        let limit = addition.limit.min(MAX_PARTS * PART as u64);
         let known = busy.recall(before, addition.algorithm);
-        let mut draft = Draft::new(&self.store, self.segment(busy.id(), before));
+        let mut draft = Draft::new(&self.store, self.chunk(busy.id(), before));
         match draft.fill(before, parts, known.clone(), limit).await {
             Ok((size, hasher)) => {
                 if size > before {
@@ -156,15 +156,15 @@ impl Objects {
     }
 
     /// A key that no other body has.
-    fn segment(&self, id: &str, start: u64) -> Path {
-        self.upload(id).join(format!("{start:016x}-{}", (self.draw)()))
+    fn chunk(&self, id: &str, start: u64) -> Path {
+        self.upload(id).join(format!("{start:016x}-{}", (self.random_id)()))
     }
 
     pub(crate) async fn finish(&self, busy: &Busy, digest: &Digest) -> Result<Stored, ContentError> {
-        let segments = self.segments(busy.id()).await?;
-        let size = size_of(&segments);
+        let chunks = self.chunks(busy.id()).await?;
+        let size = size_of(&chunks);
         let known = busy.recall(size, digest.algorithm());
-        let (name, hasher) = match segments.as_slice() {
+        let (name, hasher) = match chunks.as_slice() {
             [only] => {
                 let hasher = match known {
                     Some(hasher) => hasher,
@@ -174,31 +174,26 @@ impl Objects {
             }
             several => self.merge(busy.id(), several, digest.algorithm()).await?,
         };
-        let found = hasher.finish();
-        if found != *digest {
+        let actual = hasher.finish();
+        if actual != *digest {
             self.store.delete(&self.upload(busy.id()).join(name)).await?;
-            return Err(ContentError::Mismatch { found });
+            return Err(ContentError::Mismatch { actual });
         }
         Ok(Stored { size, upload: format!("{}/{name}", busy.id()) })
     }
 
     /// Puts bodies together; the name of what they became, and its digest.
-    async fn merge(
-        &self,
-        id: &str,
-        segments: &[Segment],
-        algorithm: Algorithm,
-    ) -> Result<(String, Hasher), ContentError> {
-        let limit = MOST_PARTS * PART as u64;
-        if size_of(segments) > limit {
+    async fn merge(&self, id: &str, chunks: &[Chunk], algorithm: Algorithm) -> Result<(String, Hasher), ContentError> {
+        let limit = MAX_PARTS * PART as u64;
+        if size_of(chunks) > limit {
             return Err(ContentError::TooLarge(limit));
         }
-        let path = self.segment(id, 0);
+        let path = self.chunk(id, 0);
         let name = path.filename().unwrap_or_default().to_owned();
         let mut draft = Draft::new(&self.store, path);
         let mut hasher = Hasher::new(algorithm);
-        for segment in segments {
-            let from = self.upload(id).join(&*segment.name);
+        for chunk in chunks {
+            let from = self.upload(id).join(&*chunk.name);
             let mut bytes = self.store.get(&from).await?.into_stream();
             while let Some(part) = bytes.try_next().await? {
                 hasher.update(&part);
@@ -206,8 +201,8 @@ impl Objects {
             }
         }
         draft.finish().await?;
-        for segment in segments {
-            self.store.delete(&self.upload(id).join(&*segment.name)).await?;
+        for chunk in chunks {
+            self.store.delete(&self.upload(id).join(&*chunk.name)).await?;
         }
         Ok((name, hasher))
     }
@@ -264,15 +259,15 @@ impl Objects {
                 && is_id(id.as_ref())
             {
                 let (id, name) = (id.as_ref(), name.as_ref());
-                locations.push(BlobLocation { digest: None, upload: format!("{id}/{name}"), begun: id.to_owned() });
+                locations.push(BlobLocation { digest: None, key: format!("{id}/{name}"), open_upload: id.to_owned() });
             }
         }
         Ok(locations)
     }
 }
 
-fn size_of(segments: &[Segment]) -> u64 {
-    segments.iter().map(|segment| segment.size).sum()
+fn size_of(chunks: &[Chunk]) -> u64 {
+    chunks.iter().map(|chunk| chunk.size).sum()
 }
 
 /// An object that is being written, and is not there before it is finished.
@@ -302,7 +297,7 @@ impl Draft<'_> {
             let part = match parts.recv().await {
                 Some(Part::Bytes(part)) => part,
                 Some(Part::End) => return Ok((size, hasher)),
-                None => return Err(ContentError::Broken),
+                None => return Err(ContentError::Interrupted),
             };
             size += part.len() as u64;
             if size > limit {
@@ -339,7 +334,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Takes back what was sent. What a store keeps of it all the same, its own rules for unfinished uploads remove.
+    /// Aborts the upload. A part that the store keeps anyway is removed by its lifecycle rules.
     async fn abort(self) {
         if let Some(upload) = self.upload
             && let Err(error) = upload.abort().await

@@ -10,9 +10,9 @@ use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
 use crate::error::ContentError;
 
-/// What is read of a file at a time.
+/// Bytes read from a file at a time.
 const CHUNK: u64 = 256 * 1024;
-/// Up to here a part is read at once: for a file, a thread of its own would take longer.
+/// Parts up to this many bytes are read in one call: a blocking thread would cost more.
 const SMALL: u64 = 64 * 1024;
 
 #[derive(Debug)]
@@ -32,8 +32,8 @@ impl Reader {
         Reader { source: Source::File(Arc::new(file)), size }
     }
 
-    pub(crate) fn of_object(store: Arc<dyn ObjectStore>, place: Path, size: u64) -> Reader {
-        Reader { source: Source::Object(store, place), size }
+    pub(crate) fn of_object(store: Arc<dyn ObjectStore>, path: Path, size: u64) -> Reader {
+        Reader { source: Source::Object(store, path), size }
     }
 
     /// Bytes of the whole blob.
@@ -54,7 +54,7 @@ impl Reader {
         match &self.source {
             _ if length == 0 => Ok(Bytes::new()),
             Source::File(file) => Ok(chunk(file, start, length)?),
-            Source::Object(store, place) => Ok(store.get_range(place, start..start + length).await?),
+            Source::Object(store, path) => Ok(store.get_range(path, start..start + length).await?),
         }
     }
 
@@ -63,7 +63,7 @@ impl Reader {
         match self.source {
             _ if length == 0 => futures_util::stream::empty().boxed(),
             Source::File(file) => chunks(file, start, length).boxed(),
-            Source::Object(store, place) => object(store, place, start, length).boxed(),
+            Source::Object(store, path) => object(store, path, start, length).boxed(),
         }
     }
 }
@@ -89,13 +89,13 @@ fn chunks(
 
 fn object(
     store: Arc<dyn ObjectStore>,
-    place: Path,
+    path: Path,
     start: u64,
     length: u64,
 ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
     let opened = async move {
         let range = Some(GetRange::Bounded(start..start + length));
-        let found = store.get_opts(&place, GetOptions { range, ..GetOptions::default() }).await;
+        let found = store.get_opts(&path, GetOptions { range, ..GetOptions::default() }).await;
         found.map(object_store::GetResult::into_stream)
     };
     futures_util::stream::once(opened).try_flatten().map_err(std::io::Error::other)

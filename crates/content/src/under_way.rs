@@ -7,8 +7,8 @@ use crate::digest::Algorithm;
 use crate::error::ContentError;
 use crate::hasher::Hasher;
 
-/// Most uploads whose hash state is cached between requests; for others the bytes are read again.
-const REMEMBERED: usize = 1024;
+/// Maximum number of uploads whose hash state is cached between requests; for others the bytes are read again.
+const MAX_HASH_STATES: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct UnderWay {
@@ -85,7 +85,7 @@ impl Busy {
     pub(crate) fn insert(&self, covered: u64, hasher: Option<Hasher>) {
         let Some(hasher) = hasher else { return };
         let mut state = self.under_way.lock();
-        if state.hashers.len() >= REMEMBERED {
+        if state.hashers.len() >= MAX_HASH_STATES {
             state.hashers.clear();
         }
         state.hashers.insert(self.id.clone(), (covered, hasher));

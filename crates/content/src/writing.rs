@@ -149,7 +149,7 @@ impl Growing {
 
     fn write_all(&mut self, arrived: &[Part]) -> Result<bool, ContentError> {
         if arrived.is_empty() {
-            return Err(ContentError::Broken);
+            return Err(ContentError::Interrupted);
         }
         for part in arrived {
             let Part::Bytes(part) = part else { return Ok(true) };
@@ -185,10 +185,10 @@ fn location(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
         Some(hasher) => hasher,
         None => hash_of(file.try_clone()?, digest.algorithm())?,
     };
-    let found = hasher.finish();
-    if found != *digest {
+    let actual = hasher.finish();
+    if actual != *digest {
         hold.remove()?;
-        return Err(ContentError::Mismatch { found });
+        return Err(ContentError::Mismatch { actual });
     }
     let location = local.blob(digest, hold.busy.id());
     local.make_directory(&location)?;

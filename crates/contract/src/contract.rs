@@ -276,7 +276,7 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo], is_whol
                 method.finite_stream |= options::flag(rule, "finite_stream");
                 method.previewable |= options::flag(rule, "previewable");
                 if let Some(Value::Message(event)) = options::field(rule, "event") {
-                    method.event = Some(event_of_ours(method, &event));
+                    method.event = Some(server_event(method, &event));
                 }
                 method.max_request_bytes = (bytes > 0).then_some(bytes).or(method.max_request_bytes);
             }
@@ -286,12 +286,12 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo], is_whol
 
 /// # Panics
 /// The wire contract has an event for the method: two would be one too many.
-fn event_of_ours(method: &MethodInfo, event: &DynamicMessage) -> EventRule {
+fn server_event(method: &MethodInfo, event: &DynamicMessage) -> EventRule {
     assert!(method.event.is_none(), "{} has an event already", method.full_name);
     EventRule {
         event_type: options::text(event, "type"),
         extensions: Vec::new(),
         customer: options::flag(event, "customer"),
-        is_ours: true,
+        is_server_event: true,
     }
 }

@@ -7,7 +7,7 @@ use crate::capabilities::Capabilities;
 use crate::options;
 use crate::template::Template;
 
-/// The two manners of presenting one operation.
+/// The API version that a method belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiVersion {
     V1,
@@ -73,6 +73,9 @@ pub enum Auth {
     },
 }
 
+/// The number of `CUSTOMER` in the enum `Audience` of the events option.
+const AUDIENCE_CUSTOMER: i32 = 1;
+
 /// The event of a successful call.
 #[derive(Clone, Debug)]
 pub struct EventRule {
@@ -80,10 +83,10 @@ pub struct EventRule {
     pub event_type: String,
     /// Extension attributes that the event carries.
     pub extensions: Vec<String>,
-    /// Whether subscriptions deliver it; otherwise it stays inside.
+    /// Whether subscriptions deliver it; otherwise it is internal.
     pub customer: bool,
-    /// Whether it is an event of this server, which the wire contract does not know.
-    pub is_ours: bool,
+    /// Whether the event is Bowline's own and so absent from the wire contract.
+    pub is_server_event: bool,
 }
 
 /// How a method appears in a tool listing.
@@ -187,7 +190,7 @@ impl MethodInfo {
 
     /// The event that the wire contract gives the method.
     pub fn wire_event(&self) -> Option<&EventRule> {
-        self.event.as_ref().filter(|event| !event.is_ours)
+        self.event.as_ref().filter(|event| !event.is_server_event)
     }
 
     /// `<Service>.<Method>`, as messages name it.
@@ -236,6 +239,7 @@ impl MethodOptions {
             version: version(package),
             domain: domain(package).into(),
             server_streaming: method.is_server_streaming(),
+            // Set afterwards from the rules in bowline.contract.v1; see contract.rs.
             operator_only: false,
             own_subject_field: None,
             own_identity_allowed: false,
@@ -301,8 +305,8 @@ impl MethodOptions {
         Some(EventRule {
             event_type: options::text(&event, "type"),
             extensions: options::texts(&event, "extensions"),
-            customer: options::field(&event, "audience").and_then(|v| v.as_enum_number()) == Some(1),
-            is_ours: false,
+            customer: options::field(&event, "audience").and_then(|v| v.as_enum_number()) == Some(AUDIENCE_CUSTOMER),
+            is_server_event: false,
         })
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use bowline_core::MOST_VIOLATIONS;
+use bowline_core::MAX_VIOLATIONS;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
 use crate::fields::{Fields, Payload, packed_varints};
@@ -25,7 +25,7 @@ pub struct Violation {
 /// What is wrong with a message.
 #[derive(Debug, Default)]
 pub struct Violations {
-    /// The first ones by field, [`MOST_VIOLATIONS`] at most.
+    /// The first ones by field, [`MAX_VIOLATIONS`] at most.
     pub list: Vec<Violation>,
     /// How many there are besides.
     pub more: usize,
@@ -41,7 +41,7 @@ impl Violations {
     }
 
     fn push(&mut self, field: &str, description: impl Into<String>) {
-        if self.list.len() < MOST_VIOLATIONS {
+        if self.list.len() < MAX_VIOLATIONS {
             self.list.push(Violation { field: field.into(), description: description.into() });
         } else {
             self.more += 1;
@@ -69,7 +69,7 @@ struct FieldPlan {
     /// Names the scope that is authorized: inside a batch, the scope of the batch replaces it.
     scope: bool,
     repeated: bool,
-    /// Most elements of a repeated field, of whatever type.
+    /// Maximum number of elements of a repeated field, of whatever type.
     max_elements: usize,
     check: Check,
 }
@@ -143,8 +143,8 @@ impl FieldPlan {
     }
 }
 
-/// Most elements of a repeated field or map to which no rule gives a number.
-const MOST_ELEMENTS: usize = 1000;
+/// Maximum number of elements of a repeated field or map to which no rule gives a number.
+const MAX_ELEMENTS: usize = 1000;
 
 impl FieldRules {
     /// # Panics
@@ -167,7 +167,7 @@ impl FieldRules {
                 }
                 let rule = texts.remove(field.full_name());
                 let max_elements = rule.as_ref().map_or(0, |rule| rule.max_elements);
-                let max_elements = if max_elements == 0 { MOST_ELEMENTS } else { max_elements };
+                let max_elements = if max_elements == 0 { MAX_ELEMENTS } else { max_elements };
                 let check = check(&field, rule, &by_message);
                 plan.fields.insert(
                     field.number(),

@@ -23,7 +23,7 @@ fn a_resource_in_two_pieces_is_one() {
 }
 
 #[test]
-fn only_what_the_mask_names_is_judged() {
+fn only_fields_of_the_mask_are_validated() {
     let wire = update(Group { name: "BAD".into(), description: "a\tb".into(), ..Group::default() });
     let mask = |path: &str| vec![path.to_owned()];
     let name = "name: name must match \"^[a-z0-9 ._-]{1,}$\"";

@@ -144,19 +144,19 @@ fn only_what_takes_away_works_on_a_full_disk() {
 }
 
 #[test]
-fn an_event_of_ours_is_recorded_and_not_printed() {
+fn a_server_event_is_recorded_and_not_printed() {
     let contract = Contract::load();
     for name in ["chainguard.platform.iam.Groups", "chainguard.platform.iam.v2.GroupsService"] {
         let method = contract.by_full_name(&format!("{name}.RequestGroupAccess")).unwrap();
         let event = method.event.as_ref().unwrap();
         assert_eq!(event.event_type, "dev.bowline.iam.group_access.requested.v1");
-        assert!(event.customer && event.is_ours && method.wire_event().is_none());
+        assert!(event.customer && event.is_server_event && method.wire_event().is_none());
     }
     assert!(printed().values().all(|text| !text.contains("dev.bowline.")));
 }
 
 #[test]
-fn operations_are_judged_and_never_served() {
+fn operations_are_authorized_and_never_served() {
     let contract = Contract::load();
     assert!(!contract.operations().is_empty());
     for operation in contract.operations() {

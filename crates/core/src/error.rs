@@ -8,15 +8,15 @@ use crate::reason::{Code, Reason};
 /// The result of anything that can fail towards a caller.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Most wrong fields that a response lists.
-pub const MOST_VIOLATIONS: usize = 100;
-/// Most bytes of a field's path, and of a description: both may quote the request.
-const MOST_QUOTED: usize = 512;
+/// Maximum number of wrong fields that a response lists.
+pub const MAX_VIOLATIONS: usize = 100;
+/// Maximum bytes of a field's path, and of a description: both may quote the request.
+const MAX_QUOTED: usize = 512;
 
 /// Cuts a text that quotes too much of a request.
 fn shorten(text: &mut String) {
-    if text.len() > MOST_QUOTED {
-        text.truncate(text.floor_char_boundary(MOST_QUOTED));
+    if text.len() > MAX_QUOTED {
+        text.truncate(text.floor_char_boundary(MAX_QUOTED));
         text.push_str("...");
     }
 }
@@ -86,7 +86,7 @@ pub enum Detail {
         /// Product domain of the method.
         domain: String,
         /// Whether it is of the first API version, whose ambiguous failures carry no details.
-        is_first_version: bool,
+        is_v1: bool,
     },
 }
 
@@ -110,15 +110,15 @@ impl Error {
         Error(Box::new(Inner { reason, message: message.into(), details: Vec::new(), source: None }))
     }
 
-    /// Wrong fields, all at once up to [`MOST_VIOLATIONS`]. The message lists them, and says how many more there are.
+    /// Wrong fields, all at once up to [`MAX_VIOLATIONS`]. The message lists them, and says how many more there are.
     pub fn invalid(violations: Vec<FieldViolation>) -> Error {
         Error::invalid_and_more(violations, 0)
     }
 
     /// The same where `more` violations were counted besides those that are listed.
     pub fn invalid_and_more(mut violations: Vec<FieldViolation>, more: usize) -> Error {
-        let more = more + violations.len().saturating_sub(MOST_VIOLATIONS);
-        violations.truncate(MOST_VIOLATIONS);
+        let more = more + violations.len().saturating_sub(MAX_VIOLATIONS);
+        violations.truncate(MAX_VIOLATIONS);
         for violation in &mut violations {
             shorten(&mut violation.field);
             shorten(&mut violation.description);

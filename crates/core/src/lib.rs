@@ -14,7 +14,7 @@ mod uidp;
 pub use capability_set::CapabilitySet;
 pub use clock::{Clock, Micros, SystemClock};
 pub use error::{
-    Detail, Error, FieldViolation, MOST_VIOLATIONS, PreconditionViolation, QuotaViolation, Result, TermsDocument,
+    Detail, Error, FieldViolation, MAX_VIOLATIONS, PreconditionViolation, QuotaViolation, Result, TermsDocument,
 };
 pub use range::{UidRange, intersect, just_after, merge};
 pub use reason::{Code, Reason};

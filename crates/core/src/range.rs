@@ -111,10 +111,10 @@ mod tests {
     proptest! {
         #[test]
         fn intersection_is_pointwise(left in ranges(), right in ranges(), point in "[a-e]{1,3}") {
-            let inside = |set: &[UidRange]| set.iter().any(|range| range.contains(&point));
+            let contains = |set: &[UidRange]| set.iter().any(|range| range.contains(&point));
             let both = intersect(&left, &right);
-            prop_assert_eq!(inside(&both), inside(&left) && inside(&right));
-            prop_assert_eq!(merge(both.clone()).iter().any(|range| range.contains(&point)), inside(&both));
+            prop_assert_eq!(contains(&both), contains(&left) && contains(&right));
+            prop_assert_eq!(merge(both.clone()).iter().any(|range| range.contains(&point)), contains(&both));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Micros;
 
 /// Seconds since 1970 with a year of four digits: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
-pub const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+pub const VALID_SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 const SECONDS_OF_A_DAY: i64 = 86_400;
 
@@ -18,9 +18,9 @@ pub enum Digits {
     Nine,
 }
 
-/// Appends a time in UTC. Seconds outside of [`SECONDS`] become the nearest inside.
+/// Appends a time in UTC. Seconds outside of [`VALID_SECONDS`] become the nearest inside.
 pub fn push(out: &mut Vec<u8>, seconds: i64, nanos: u32, digits: Digits) {
-    let seconds = seconds.clamp(*SECONDS.start(), *SECONDS.end());
+    let seconds = seconds.clamp(*VALID_SECONDS.start(), *VALID_SECONDS.end());
     let (year, month, day) = date(seconds.div_euclid(SECONDS_OF_A_DAY));
     let second = seconds.rem_euclid(SECONDS_OF_A_DAY);
     let parts =
@@ -66,17 +66,17 @@ fn push_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
 }
 
 /// Parses a text with any offset to seconds since 1970 and nanoseconds; absent if it is not a time, or not
-/// within [`SECONDS`].
+/// within [`VALID_SECONDS`].
 ///
 /// Letters must be upper case, and at most nine digits follow the point. A leap second becomes the second
 /// after it.
 pub fn parse(text: &str) -> Option<(i64, i32)> {
     let mut parts = Parts(text);
     let found = time(&mut parts)?;
-    (parts.0.is_empty() && SECONDS.contains(&found.0)).then_some(found)
+    (parts.0.is_empty() && VALID_SECONDS.contains(&found.0)).then_some(found)
 }
 
-/// The same in microseconds; what is finer is cut off.
+/// The same in microseconds; finer digits are truncated.
 pub fn parse_micros(text: &str) -> Option<Micros> {
     let (seconds, nanos) = parse(text)?;
     Some(seconds * 1_000_000 + i64::from(nanos / 1000))
@@ -152,6 +152,7 @@ pub fn fraction(text: &str) -> Option<(i32, &str)> {
     Some((digits.parse::<i32>().ok()? * 10i32.pow(9 - places), rest))
 }
 
+/// Days from 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;
 const DAYS_IN_400_YEARS: i64 = 146_097;
 
@@ -190,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(seconds in SECONDS, nanos in 0..1_000_000_000_u32) {
+        fn what_is_written_is_read_again(seconds in VALID_SECONDS, nanos in 0..1_000_000_000_u32) {
             let wanted = Some((seconds, nanos as i32));
             prop_assert_eq!(parse(&written(seconds, nanos, Digits::Fewest)), wanted);
             prop_assert_eq!(parse(&written(seconds, nanos, Digits::Nine)), wanted);
@@ -225,7 +226,7 @@ mod tests {
             let all = [Digits::Fewest, Digits::SixOrNone, Digits::Nine].map(|digits| text(micros, digits));
             assert_eq!(all, [fewest, six, nine]);
         }
-        assert_eq!(written(*SECONDS.start(), 1, Digits::Fewest), "0001-01-01T00:00:00.000000001Z");
+        assert_eq!(written(*VALID_SECONDS.start(), 1, Digits::Fewest), "0001-01-01T00:00:00.000000001Z");
         assert_eq!(written(i64::MAX, 0, Digits::Fewest), "9999-12-31T23:59:59Z");
     }
 

@@ -5,7 +5,7 @@ pub const ROOT_LENGTH: usize = 40;
 /// Characters of every further segment: 8 random bytes in lower-case hex.
 pub const SEGMENT_LENGTH: usize = 16;
 
-/// Most levels below the root; longer texts are rejected before they are looked at.
+/// Maximum number of levels below the root; longer texts are rejected before they are looked at.
 pub const MAX_LEVELS: usize = 64;
 
 const MAX_LENGTH: usize = ROOT_LENGTH + MAX_LEVELS * (SEGMENT_LENGTH + 1);

@@ -24,7 +24,7 @@ impl Bodies {
     pub(crate) async fn of(&mut self, db: &Db, attempts: &[Attempt]) -> Result<Vec<Option<Arc<Event>>>> {
         self.known.retain(|_, event| event.strong_count() > 0);
         let mut shared: HashMap<i64, Arc<Event>> = HashMap::new();
-        let (mut missing, mut letters) = (Vec::new(), Vec::new());
+        let (mut missing, mut redeliveries) = (Vec::new(), Vec::new());
         for attempt in attempts {
             match &attempt.what {
                 What::Event(seq) => match self.known.get(seq).and_then(Weak::upgrade) {
@@ -33,19 +33,19 @@ impl Bodies {
                     }
                     None => missing.push(*seq),
                 },
-                What::Redelivery(event_id) => letters.push((attempt.uid.clone(), event_id.clone())),
+                What::Redelivery(event_id) => redeliveries.push((attempt.uid.clone(), event_id.clone())),
             }
         }
         missing.sort_unstable();
         missing.dedup();
-        let (events, mut letters) = read(db, missing, letters).await?;
+        let (events, mut redeliveries) = read(db, missing, redeliveries).await?;
         for event in events {
             self.known.insert(event.seq, Arc::downgrade(&event));
             shared.insert(event.seq, event);
         }
         let of = |attempt: &Attempt| match &attempt.what {
             What::Event(seq) => shared.get(seq).cloned(),
-            What::Redelivery(event_id) => letters.remove(&(attempt.uid.clone(), event_id.clone())),
+            What::Redelivery(event_id) => redeliveries.remove(&(attempt.uid.clone(), event_id.clone())),
         };
         Ok(attempts.iter().map(of).collect())
     }
@@ -54,15 +54,15 @@ impl Bodies {
 /// A dead letter: whose, and the id of its event.
 type Key = (Arc<str>, String);
 
-async fn read(db: &Db, seqs: Vec<i64>, letters: Vec<Key>) -> Result<(Vec<Arc<Event>>, HashMap<Key, Arc<Event>>)> {
-    if seqs.is_empty() && letters.is_empty() {
+async fn read(db: &Db, seqs: Vec<i64>, redeliveries: Vec<Key>) -> Result<(Vec<Arc<Event>>, HashMap<Key, Arc<Event>>)> {
+    if seqs.is_empty() && redeliveries.is_empty() {
         return Ok(Default::default());
     }
     db.read(move |tx| {
         Box::pin(async move {
             let events = events(tx, &seqs).await?;
             let mut found = HashMap::new();
-            for (uid, event_id) in letters {
+            for (uid, event_id) in redeliveries {
                 if let Some(event) = redelivery(tx, &uid, &event_id).await? {
                     found.insert((uid, event_id), Arc::new(event));
                 }
@@ -77,8 +77,8 @@ async fn events(tx: &mut ReadTx, seqs: &[i64]) -> Result<Vec<Arc<Event>>> {
     if seqs.is_empty() {
         return Ok(Vec::new());
     }
-    let places: Vec<String> = (1..=seqs.len()).map(|n| format!("${n}")).collect();
-    let sql = format!("SELECT {EVENT} FROM outbox WHERE seq IN ({})", places.join(", "));
+    let placeholders: Vec<String> = (1..=seqs.len()).map(|n| format!("${n}")).collect();
+    let sql = format!("SELECT {EVENT} FROM outbox WHERE seq IN ({})", placeholders.join(", "));
     let params: Vec<Value<'_>> = seqs.iter().map(|seq| Value::Int(*seq)).collect();
     tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await
 }

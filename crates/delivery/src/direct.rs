@@ -15,7 +15,7 @@ use prost::{Message, Name};
 use crate::attempts::{self, AttemptKind, AttemptRecord};
 use crate::bodies;
 use crate::event::{self, Event};
-use crate::message::{Unwritable, Writer};
+use crate::message::{RequestError, RequestRenderer};
 use crate::relay::{self, Parts};
 
 /// The type of a test event.
@@ -30,7 +30,7 @@ pub struct DirectSender {
     db: Db,
     client: GuardedClient,
     clock: Arc<dyn Clock>,
-    writer: Arc<Writer>,
+    renderer: Arc<RequestRenderer>,
     tests: Arc<Quota<String>>,
 }
 
@@ -53,8 +53,8 @@ impl DirectSender {
     /// From the parts of a relay.
     pub fn new(parts: Parts) -> DirectSender {
         let Parts { db, contract, tables, settings, authenticator, client, clock, .. } = parts;
-        let writer = Arc::new(Writer { contract, tables, settings, authenticator });
-        DirectSender { db, client, clock, writer, tests: Quota::new(TESTS, TESTS_OF_ORGANIZATION) }
+        let renderer = Arc::new(RequestRenderer { contract, tables, settings, authenticator });
+        DirectSender { db, client, clock, renderer, tests: Quota::new(TESTS, TESTS_OF_ORGANIZATION) }
     }
 
     /// Admits a test, unless too many are under way.
@@ -75,7 +75,7 @@ impl DirectSender {
     /// The database is unavailable.
     pub async fn payload(&self, subscription: &str, seq: i64, event_id: &str) -> Result<Option<String>> {
         let event = bodies::stored(&self.db, subscription, seq, event_id).await?;
-        Ok(event.and_then(|event| self.writer.payload(&event).ok()))
+        Ok(event.and_then(|event| self.renderer.payload(&event).ok()))
     }
 
     /// Sends a test event and logs the attempt; returns it with its number and the body that was sent.
@@ -86,12 +86,12 @@ impl DirectSender {
         let subscription: Arc<str> = test.subscription.as_str().into();
         let now = self.clock.now();
         let event = test_event(&test, now);
-        let request = match self.writer.request(&event, &event.group, &test.sink, now) {
+        let request = match self.renderer.request(&event, &event.group, &test.sink, now) {
             Ok(request) => request,
-            Err(Unwritable::Now) => return Err(Error::unavailable("no key signs at this time")),
-            Err(Unwritable::Ever(reason)) => return Err(Error::internal(reason)),
+            Err(RequestError::NoSigningKey) => return Err(Error::unavailable("no key signs at this time")),
+            Err(RequestError::DamagedEvent(reason)) => return Err(Error::internal(reason)),
         };
-        let payload = self.writer.payload(&event).map_err(Error::internal)?;
+        let payload = self.renderer.payload(&event).map_err(Error::internal)?;
         let went = relay::send(&self.client, request).await;
         let record = AttemptRecord::of(&subscription, AttemptKind::Test, &event, now, went);
         let number = attempts::save(&self.db, vec![vec![record.clone()]]).await?;

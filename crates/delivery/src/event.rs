@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::Method;
 use bowline_contract::bowline::events::v1::rpc::deliveries_service::{Pause, Resume};
 use bowline_contract::v1::events::rpc::subscriptions;

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 /// An attempt that takes longer than this is a slow one.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
-/// Most concurrent attempts: to fast sinks, to sinks that failed or were slow, and in total, with those that
-/// became slow while they ran.
-const FAST_PLACES: usize = 128;
-const SLOW_PLACES: usize = 128;
-const PLACES: usize = 512;
-/// Most concurrent attempts of one organization: in total, and to slow sinks.
-const PLACES_OF_ONE: usize = 64;
-const SLOW_PLACES_OF_ONE: usize = 32;
+/// Maximum concurrent attempts to fast sinks, late ones not included.
+const MAX_FAST: usize = 128;
+/// Maximum concurrent attempts to sinks that failed or were slow.
+const MAX_SLOW: usize = 128;
+/// Maximum concurrent attempts in total, late ones included.
+const MAX_TOTAL: usize = 512;
+/// Maximum concurrent attempts of one organization in total.
+const MAX_PER_ORGANIZATION: usize = 64;
+/// Maximum concurrent attempts of one organization to slow sinks.
+const MAX_SLOW_PER_ORGANIZATION: usize = 32;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slots {
@@ -81,7 +83,7 @@ impl Lane {
     }
 }
 
-struct Flight {
+struct RunningAttempt {
     organization: Arc<str>,
     pace: Pace,
     began: Instant,
@@ -92,10 +94,10 @@ struct Flight {
 pub(crate) struct Lanes {
     fast: Lane,
     slow: Lane,
-    flights: BTreeMap<u64, Flight>,
-    last_flight: u64,
-    places: Slots,
-    places_of: HashMap<Arc<str>, Slots>,
+    running: BTreeMap<u64, RunningAttempt>,
+    last_number: u64,
+    slots: Slots,
+    slots_of: HashMap<Arc<str>, Slots>,
 }
 
 impl Lanes {
@@ -107,21 +109,21 @@ impl Lanes {
 
     /// Removes the next subscription whose attempt the limits allow.
     pub(crate) fn pop(&mut self) -> Option<Arc<str>> {
-        if self.places.all() >= PLACES {
+        if self.slots.all() >= MAX_TOTAL {
             return None;
         }
-        let of = |organization: &str| self.places_of.get(organization).copied().unwrap_or_default();
-        if self.places.slow < SLOW_PLACES {
+        let of = |organization: &str| self.slots_of.get(organization).copied().unwrap_or_default();
+        if self.slots.slow < MAX_SLOW {
             let has_room = |organization: &str| {
-                let places = of(organization);
-                places.slow < SLOW_PLACES_OF_ONE && places.all() < PLACES_OF_ONE
+                let slots = of(organization);
+                slots.slow < MAX_SLOW_PER_ORGANIZATION && slots.all() < MAX_PER_ORGANIZATION
             };
             if let Some(uid) = self.slow.pop(has_room) {
                 return Some(uid);
             }
         }
-        if self.places.fast < FAST_PLACES {
-            return self.fast.pop(|organization| of(organization).all() < PLACES_OF_ONE);
+        if self.slots.fast < MAX_FAST {
+            return self.fast.pop(|organization| of(organization).all() < MAX_PER_ORGANIZATION);
         }
         None
     }
@@ -130,35 +132,35 @@ impl Lanes {
     pub(crate) fn begin(&mut self, uid: &str, is_slow: bool, began: Instant) -> u64 {
         let organization: Arc<str> = organization(uid).into();
         let pace = if is_slow { Pace::Slow } else { Pace::Fast };
-        *self.places.of(pace) += 1;
-        *self.places_of.entry(organization.clone()).or_default().of(pace) += 1;
-        self.last_flight += 1;
-        self.flights.insert(self.last_flight, Flight { organization, pace, began });
-        self.last_flight
+        *self.slots.of(pace) += 1;
+        *self.slots_of.entry(organization.clone()).or_default().of(pace) += 1;
+        self.last_number += 1;
+        self.running.insert(self.last_number, RunningAttempt { organization, pace, began });
+        self.last_number
     }
 
     /// Stops counting an attempt.
-    pub(crate) fn end(&mut self, flight: u64) {
-        let Some(Flight { organization, pace, .. }) = self.flights.remove(&flight) else { return };
-        *self.places.of(pace) -= 1;
-        if let Some(places) = self.places_of.get_mut(&organization) {
-            *places.of(pace) -= 1;
-            if places.all() == 0 {
-                self.places_of.remove(&organization);
+    pub(crate) fn end(&mut self, number: u64) {
+        let Some(RunningAttempt { organization, pace, .. }) = self.running.remove(&number) else { return };
+        *self.slots.of(pace) -= 1;
+        if let Some(slots) = self.slots_of.get_mut(&organization) {
+            *slots.of(pace) -= 1;
+            if slots.all() == 0 {
+                self.slots_of.remove(&organization);
             }
         }
     }
 
     /// Moves attempts that have become slow from the fast count to the late one.
-    pub(crate) fn see_late(&mut self, now: Instant) {
-        for flight in self.flights.values_mut() {
-            if flight.pace == Pace::Fast && now.saturating_duration_since(flight.began) > SLOW {
-                flight.pace = Pace::Late;
-                self.places.fast -= 1;
-                self.places.late += 1;
-                if let Some(places) = self.places_of.get_mut(&flight.organization) {
-                    places.fast -= 1;
-                    places.late += 1;
+    pub(crate) fn mark_late(&mut self, now: Instant) {
+        for attempt in self.running.values_mut() {
+            if attempt.pace == Pace::Fast && now.saturating_duration_since(attempt.began) > SLOW {
+                attempt.pace = Pace::Late;
+                self.slots.fast -= 1;
+                self.slots.late += 1;
+                if let Some(slots) = self.slots_of.get_mut(&attempt.organization) {
+                    slots.fast -= 1;
+                    slots.late += 1;
                 }
             }
         }
@@ -179,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Begins whatever has a place; gives organization and number of each.
+    /// Begins the attempts that have a slot; returns organization and number of each.
     fn begin(lanes: &mut Lanes, is_slow: bool, now: Instant) -> Vec<(String, u64)> {
         let next = || {
             let uid = lanes.pop()?;
@@ -193,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn one_organization_takes_no_more_than_its_places() {
+    fn one_organization_takes_no_more_than_its_slots() {
         let mut lanes = Lanes::default();
         let now = Instant::now();
         push(&mut lanes, "a", 10_000, false);
         push(&mut lanes, "b", 3, false);
         let begun = begin(&mut lanes, false, now);
-        assert_eq!((of(&begun, "a"), of(&begun, "b")), (PLACES_OF_ONE, 3));
+        assert_eq!((of(&begun, "a"), of(&begun, "b")), (MAX_PER_ORGANIZATION, 3));
         lanes.end(begun[0].1);
         assert_eq!(begin(&mut lanes, false, now).len(), 1, "one that ended makes room for one");
     }
@@ -216,34 +218,37 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_leaves_the_places_of_the_fast() {
+    fn late_attempts_free_fast_slots() {
         let mut lanes = Lanes::default();
         let now = Instant::now();
         for n in 0..6 {
             push(&mut lanes, &format!("bad{n}"), 1000, false);
         }
-        assert_eq!(begin(&mut lanes, false, now).len(), FAST_PLACES);
+        assert_eq!(begin(&mut lanes, false, now).len(), MAX_FAST);
         push(&mut lanes, "good", 1, false);
-        assert!(lanes.pop().is_none(), "all places are taken");
+        assert!(lanes.pop().is_none(), "all slots are taken");
         let later = now + SLOW + Duration::from_millis(1);
-        lanes.see_late(later);
+        lanes.mark_late(later);
         let begun = begin(&mut lanes, false, later);
-        assert_eq!((begun.len(), of(&begun, "good")), (FAST_PLACES, 1));
-        // Those that are late have no more place than all together.
+        assert_eq!((begun.len(), of(&begun, "good")), (MAX_FAST, 1));
+        // Late attempts still count against the limit of their organization.
         for n in 2..100 {
-            lanes.see_late(now + n * 2 * SLOW);
+            lanes.mark_late(now + n * 2 * SLOW);
             begin(&mut lanes, false, now + n * 2 * SLOW);
         }
-        assert_eq!((lanes.places.all(), lanes.flights.len()), (6 * PLACES_OF_ONE + 1, 6 * PLACES_OF_ONE + 1));
+        assert_eq!(
+            (lanes.slots.all(), lanes.running.len()),
+            (6 * MAX_PER_ORGANIZATION + 1, 6 * MAX_PER_ORGANIZATION + 1)
+        );
     }
 
     #[test]
-    fn slow_ones_have_places_of_their_own() {
+    fn slow_attempts_have_their_own_slots() {
         let mut lanes = Lanes::default();
         for n in 0..20 {
             push(&mut lanes, &format!("bad{n}"), 100, true);
         }
-        assert_eq!(begin(&mut lanes, true, Instant::now()).len(), SLOW_PLACES);
+        assert_eq!(begin(&mut lanes, true, Instant::now()).len(), MAX_SLOW);
         push(&mut lanes, "bad0", 1, false);
         let begun = begin(&mut lanes, false, Instant::now());
         assert_eq!(begun.len(), 1, "an organization's own fast ones go on beside its slow ones");

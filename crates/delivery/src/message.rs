@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bowline_authn::claims::{TokenClass, mint_value};
+use bowline_authn::crypto::{random_bytes, sha256};
 use bowline_authn::guarded::Request;
-use bowline_authn::wrap::{random_bytes, sha256};
 use bowline_contract::Contract;
 use bowline_core::Micros;
 use bowline_core::rfc3339::{self, Digits};
@@ -36,25 +36,26 @@ pub(crate) struct Content {
     headers_digest: String,
 }
 
-/// Makes requests of events.
-pub(crate) struct Writer {
+/// Renders events as requests.
+pub(crate) struct RequestRenderer {
     pub(crate) contract: Arc<Contract>,
     pub(crate) tables: Arc<Tables>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) authenticator: Arc<Authenticator>,
 }
 
-impl Writer {
+impl RequestRenderer {
     /// The request that delivers an event to a subscription of `group`.
     ///
     /// # Errors
-    /// The event cannot be written, now or ever; or no key signs at this time.
-    pub(crate) fn request(&self, event: &Event, group: &str, sink: &str, now: Micros) -> Result<Request, Unwritable> {
+    /// The stored event is damaged, or no key can sign at this time.
+    pub(crate) fn request(&self, event: &Event, group: &str, sink: &str, now: Micros) -> Result<Request, RequestError> {
         let content = event.content.get_or_init(|| self.content(event));
-        let content = content.as_ref().map_err(|reason| Unwritable::Ever(reason.clone()))?;
-        let token = self.token(group, content, sink, now).ok_or(Unwritable::Now)?;
+        let content = content.as_ref().map_err(|reason| RequestError::DamagedEvent(reason.clone()))?;
+        let token = self.token(group, content, sink, now).ok_or(RequestError::NoSigningKey)?;
         let mut headers = content.headers.clone();
-        let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Unwritable::Now)?;
+        // A token is ASCII, so this does not fail.
+        let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| RequestError::NoSigningKey)?;
         headers.insert(AUTHORIZATION, bearer);
         Ok(Request { method: http::Method::POST, url: sink.to_owned(), headers, body: content.body.clone() })
     }
@@ -146,13 +147,13 @@ impl Writer {
     }
 }
 
-/// Why there is no request.
+/// Why an event cannot be rendered as a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unwritable {
-    /// No key signs at this time.
-    Now,
-    /// The stored event is beyond repair.
-    Ever(String),
+pub(crate) enum RequestError {
+    /// No key can sign at this time.
+    NoSigningKey,
+    /// The stored event cannot be read, with the reason.
+    DamagedEvent(String),
 }
 
 fn digest(bytes: &[u8]) -> String {

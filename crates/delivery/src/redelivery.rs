@@ -1,4 +1,4 @@
-//! Dead letters that are to be sent again, and those that no one owns any more.
+//! Redelivery requests, and dead letters of deleted subscriptions.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use crate::lease;
 use crate::saving::Redelivered;
 use crate::subscription::Redelivery;
 
-/// Most subscriptions of one query, and most letters of each: many requests of one delay no others.
+/// Maximum number of subscriptions of one look.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
-const LETTERS_EACH: i64 = 16;
-/// Letters of ended subscriptions that one transaction deletes.
+/// Maximum number of requests per subscription and look: many requests of one delay no others.
+const MAX_PER_SUBSCRIPTION: i64 = 16;
+/// Dead letters of ended subscriptions that one transaction deletes.
 const SWEPT_AT_ONCE: i64 = 100;
 
-/// The oldest letters to be sent again of each of the next subscriptions after this one; and the subscription after
-/// which the next look begins.
+/// The oldest redelivery requests of the next subscriptions after `after`, and the subscription to continue after; empty
+/// to start over.
 pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec<Redelivery>)>, String)> {
     db.read(move |tx| {
         Box::pin(async move {
@@ -26,7 +27,7 @@ pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec
             let mut all: Vec<(String, Vec<Redelivery>)> = Vec::new();
             let mut after = after;
             while all.len() < SUBSCRIPTIONS_AT_ONCE {
-                let params = [Value::from(&after), Value::Int(LETTERS_EACH)];
+                let params = [Value::from(&after), Value::Int(MAX_PER_SUBSCRIPTION)];
                 let read = |row: &bowline_store::Row<'_>| {
                     Ok::<_, Error>((row.text(0)?, Redelivery { seq: row.int(1)?, event_id: row.text(2)? }))
                 };
@@ -35,7 +36,7 @@ pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec
                     return Ok((all, String::new()));
                 };
                 after.clone_from(uid);
-                all.push((uid.clone(), found.into_iter().map(|(_, letter)| letter).collect()));
+                all.push((uid.clone(), found.into_iter().map(|(_, request)| request).collect()));
             }
             Ok((all, after))
         })
@@ -44,7 +45,7 @@ pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec
 }
 
 /// Records the outcome of a redelivery. With `ends_all` the redelivery requests for the subscription's other
-/// letters that existed by then are removed too.
+/// dead letters that existed by then are removed too.
 pub(crate) async fn settle(tx: &mut WriteTx, done: &Redelivered) -> Result<()> {
     let uid = Value::from(&*done.uid);
     let id = Value::from(&done.event_id);

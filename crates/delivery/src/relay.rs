@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::attempts::{AttemptKind, AttemptLog, AttemptRecord, RESPONSE, SinkResponse, text};
 use crate::bodies::Bodies;
 use crate::event::Event;
-use crate::message::{Unwritable, Writer};
+use crate::message::{RequestError, RequestRenderer};
 use crate::saving::Batch;
 use crate::state::{Attempt, Outcome, State};
 use crate::subscription::What;
@@ -32,9 +32,9 @@ const LIMITS: Limits = Limits { total: Duration::from_secs(10), body: 64 * 1024 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_EVERY_ON_POSTGRES: Duration = Duration::from_millis(200);
 const SAVE_EVERY: Duration = Duration::from_millis(50);
-const ASK_FOR_REDELIVERIES_EVERY: Duration = Duration::from_millis(500);
+const READ_REDELIVERIES_EVERY: Duration = Duration::from_millis(500);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-const KEEP_LEASE_EVERY: Duration = Duration::from_secs(2);
+const RENEW_LEASE_EVERY: Duration = Duration::from_secs(2);
 /// Without a renewal for this long nothing new is sent: another holder is about to begin.
 const TRUST_LEASE_FOR: Duration = Duration::from_secs(5);
 const ASK_FOR_LEASE_EVERY: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ pub struct Relay {
     clock: Arc<dyn Clock>,
     random: fn() -> u64,
     holder: String,
-    writer: Arc<Writer>,
+    renderer: Arc<RequestRenderer>,
 }
 
 /// An attempt that ended.
@@ -97,11 +97,11 @@ struct Session {
     unsaved: Option<Arc<Batch>>,
     log: AttemptLog,
     saved_at: Instant,
-    asked_for_redeliveries_at: Instant,
+    redeliveries_read_at: Instant,
     /// The subscription after which the next look for redeliveries begins.
     redeliveries_after: String,
     swept_at: Instant,
-    lease_kept_at: Instant,
+    lease_renewed_at: Instant,
     forgot_at: Micros,
 }
 
@@ -109,8 +109,8 @@ impl Relay {
     /// A relay that does nothing until it is run.
     pub fn new(parts: Parts) -> Relay {
         let Parts { db, contract, tables, settings, authenticator, client, clock, random, holder } = parts;
-        let writer = Arc::new(Writer { contract, tables, settings, authenticator });
-        Relay { db, client, clock, random, holder, writer }
+        let renderer = Arc::new(RequestRenderer { contract, tables, settings, authenticator });
+        Relay { db, client, clock, random, holder, renderer }
     }
 
     /// Runs for ever. Dropping the future drops what is under way; it is sent again.
@@ -149,11 +149,11 @@ impl Relay {
         let mut looked_at = Instant::now();
         let mut has_more = true;
         loop {
-            if session.lease_kept_at.elapsed() >= KEEP_LEASE_EVERY {
+            if session.lease_renewed_at.elapsed() >= RENEW_LEASE_EVERY {
                 if !lease::take(&self.db, &self.holder, self.clock.now()).await? {
                     return Ok(());
                 }
-                session.lease_kept_at = Instant::now();
+                session.lease_renewed_at = Instant::now();
             }
             if has_more || looked_at.elapsed() >= look_every {
                 looked_at = Instant::now();
@@ -187,7 +187,7 @@ impl Relay {
     }
 
     async fn begin(&self) -> Result<Session> {
-        let lease_kept_at = Instant::now();
+        let lease_renewed_at = Instant::now();
         let now = self.clock.now();
         let newest = log::newest(&self.db).await?;
         let mut state = State::new(newest);
@@ -201,7 +201,7 @@ impl Relay {
                 state.resume(stored, cursor, now);
             }
         }
-        let long_ago = Instant::now().checked_sub(ASK_FOR_REDELIVERIES_EVERY);
+        let long_ago = Instant::now().checked_sub(READ_REDELIVERIES_EVERY);
         Ok(Session {
             state,
             in_flight: JoinSet::new(),
@@ -210,10 +210,10 @@ impl Relay {
             unsaved: None,
             log: AttemptLog::default(),
             saved_at: Instant::now(),
-            asked_for_redeliveries_at: long_ago.unwrap_or_else(Instant::now),
+            redeliveries_read_at: long_ago.unwrap_or_else(Instant::now),
             redeliveries_after: String::new(),
             swept_at: Instant::now(),
-            lease_kept_at,
+            lease_renewed_at,
             forgot_at: now,
         })
     }
@@ -237,13 +237,13 @@ impl Relay {
             }
         }
         state.wake(now);
-        if session.asked_for_redeliveries_at.elapsed() >= ASK_FOR_REDELIVERIES_EVERY {
-            session.asked_for_redeliveries_at = Instant::now();
+        if session.redeliveries_read_at.elapsed() >= READ_REDELIVERIES_EVERY {
+            session.redeliveries_read_at = Instant::now();
             let after = std::mem::take(&mut session.redeliveries_after);
-            let (wishes, after) = redelivery::requests(&self.db, after).await?;
+            let (requests, after) = redelivery::requests(&self.db, after).await?;
             session.redeliveries_after = after;
-            for (uid, letters) in wishes {
-                state.redeliver(&uid, letters, now);
+            for (uid, of_subscription) in requests {
+                state.redeliver(&uid, of_subscription, now);
             }
         }
         self.forget(session, now).await?;
@@ -270,9 +270,9 @@ impl Relay {
     /// Begins every attempt that the limits allow. False if bodies were read and the lease became too old meanwhile to send
     /// them: another replica may hold it by now.
     async fn start_attempts(&self, session: &mut Session) -> Result<bool> {
-        session.state.see_late(Instant::now());
+        session.state.mark_late(Instant::now());
         loop {
-            let is_trusted = |session: &Session| session.lease_kept_at.elapsed() <= TRUST_LEASE_FOR;
+            let is_trusted = |session: &Session| session.lease_renewed_at.elapsed() <= TRUST_LEASE_FOR;
             if !is_trusted(session) {
                 // Nothing has begun: the next renewal shows whether the lease holds.
                 return Ok(true);
@@ -288,10 +288,10 @@ impl Relay {
                 return Ok(false);
             }
             for (attempt, event) in attempts.into_iter().zip(events) {
-                let (client, writer) = (self.client.clone(), self.writer.clone());
+                let (client, renderer) = (self.client.clone(), self.renderer.clone());
                 session
                     .in_flight
-                    .spawn(async move { try_once(&client, &writer, attempt, event.as_deref(), now).await });
+                    .spawn(async move { try_once(&client, &renderer, attempt, event.as_deref(), now).await });
             }
         }
     }
@@ -301,7 +301,7 @@ impl Relay {
         if let Some(record) = record {
             session.log.push(record);
         }
-        if let Outcome::Failed(error) | Outcome::Hopeless(error) = &outcome {
+        if let Outcome::Failed(error) | Outcome::Undeliverable(error) = &outcome {
             tracing::info!(subscription = %attempt.uid, what = ?attempt.what, error, "an event was not delivered");
         }
         if let Outcome::NotSent(error) = &outcome {
@@ -346,19 +346,19 @@ impl Relay {
 /// Outcome of one attempt, and the time that the sink took; the time of this server before is not counted.
 async fn try_once(
     client: &GuardedClient,
-    writer: &Writer,
+    renderer: &RequestRenderer,
     attempt: Attempt,
     event: Option<&Event>,
     now: Micros,
 ) -> Done {
     let unsent = |attempt, outcome| Done { attempt, outcome, took: Duration::ZERO, record: None };
     let Some(event) = event else {
-        return unsent(attempt, Outcome::Hopeless("the event is not stored any more".into()));
+        return unsent(attempt, Outcome::Undeliverable("the event is not stored any more".into()));
     };
-    let request = match writer.request(event, &attempt.group, &attempt.sink, now) {
+    let request = match renderer.request(event, &attempt.group, &attempt.sink, now) {
         Ok(request) => request,
-        Err(Unwritable::Now) => return unsent(attempt, Outcome::NotSent("no key signs at this time")),
-        Err(Unwritable::Ever(reason)) => return unsent(attempt, Outcome::Hopeless(reason)),
+        Err(RequestError::NoSigningKey) => return unsent(attempt, Outcome::NotSent("no key signs at this time")),
+        Err(RequestError::DamagedEvent(reason)) => return unsent(attempt, Outcome::Undeliverable(reason)),
     };
     let went = send(client, request).await;
     let kind = match attempt.what {

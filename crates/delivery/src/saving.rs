@@ -160,12 +160,12 @@ async fn bury(tx: &mut WriteTx, dead: &DeadLetter) -> Result<()> {
 }
 
 /// Dead letters that a subscription keeps.
-const MOST_DEAD_LETTERS: i64 = 1000;
+const MAX_DEAD_LETTERS: i64 = 1000;
 
 async fn drop_oldest(tx: &mut WriteTx, uid: &str) -> Result<()> {
     let sql = "DELETE FROM dead_letters WHERE subscription = $1 AND seq <= (
                  SELECT seq FROM dead_letters WHERE subscription = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
-    tx.execute(sql, &[Value::from(uid), Value::Int(MOST_DEAD_LETTERS)]).await?;
+    tx.execute(sql, &[Value::from(uid), Value::Int(MAX_DEAD_LETTERS)]).await?;
     Ok(())
 }
 

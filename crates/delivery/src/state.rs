@@ -29,7 +29,7 @@ pub(crate) enum Outcome {
     /// This server failed to send: nothing is known of the sink, and the event stays in the queue.
     NotSent(&'static str),
     /// No attempt will ever succeed.
-    Hopeless(String),
+    Undeliverable(String),
 }
 
 /// A request to be made.
@@ -173,8 +173,8 @@ impl State {
     /// Puts a subscription in its line if it can be tried.
     fn queue_up(&mut self, uid: &Arc<str>, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
-        if !subscription.is_in_line && subscription.next(now).is_some() {
-            subscription.is_in_line = true;
+        if !subscription.is_in_lane && subscription.next(now).is_some() {
+            subscription.is_in_lane = true;
             self.lanes.push(uid, subscription.is_slow);
         }
     }
@@ -205,7 +205,7 @@ impl State {
     }
 
     /// Takes dead letters that someone wants to have sent again: all that are known of, in their order.
-    pub(crate) fn redeliver(&mut self, uid: &str, letters: Vec<Redelivery>, now: Micros) {
+    pub(crate) fn redeliver(&mut self, uid: &str, requests: Vec<Redelivery>, now: Micros) {
         let Some((uid, _)) = self.subscriptions.get_key_value(uid) else { return };
         let uid = uid.clone();
         let Some(subscription) = self.subscriptions.get_mut(&uid) else { return };
@@ -213,9 +213,9 @@ impl State {
         if subscription.unsaved_redeliveries > 0 {
             return;
         }
-        for letter in letters {
-            if !subscription.redeliveries.contains(&letter) {
-                subscription.redeliveries.push_back(letter);
+        for request in requests {
+            if !subscription.redeliveries.contains(&request) {
+                subscription.redeliveries.push_back(request);
             }
         }
         self.queue_up(&uid, now);
@@ -236,7 +236,7 @@ impl State {
         loop {
             let uid = self.lanes.pop()?;
             let Some(subscription) = self.subscriptions.get_mut(&uid) else { continue };
-            subscription.is_in_line = false;
+            subscription.is_in_lane = false;
             let Some(what) = subscription.next(now) else { continue };
             subscription.is_in_flight = true;
             return Some(Attempt {
@@ -250,8 +250,8 @@ impl State {
     }
 
     /// Sees which attempts take long by now.
-    pub(crate) fn see_late(&mut self, now: Instant) {
-        self.lanes.see_late(now);
+    pub(crate) fn mark_late(&mut self, now: Instant) {
+        self.lanes.mark_late(now);
     }
 
     /// Takes what became of an attempt.
@@ -291,7 +291,7 @@ impl State {
                 row.next_at = Some(at);
                 self.timers.insert((at, uid.clone()));
             }
-            Outcome::Hopeless(error) => {
+            Outcome::Undeliverable(error) => {
                 subscription.queue.pop_front();
                 row.cursor = seq;
                 self.unsaved.dead.push(DeadLetter { uid: uid.clone(), seq, at: now, error });
@@ -317,7 +317,7 @@ impl State {
                 ends_all = true;
                 Some(error)
             }
-            Outcome::Hopeless(error) => Some(error),
+            Outcome::Undeliverable(error) => Some(error),
         };
         subscription.redeliveries.pop_front();
         subscription.unsaved_redeliveries += 1;

@@ -154,7 +154,7 @@ fn one_slow_attempt_makes_a_sink_slow_and_three_fast_ones_make_it_fast_again() {
 }
 
 #[test]
-fn ten_thousand_new_subscriptions_to_a_host_that_hangs_hold_nobody_up() {
+fn ten_thousand_new_subscriptions_to_a_host_that_hangs_do_not_delay_others() {
     let uids: Vec<String> = (0..10_000).map(|n| format!("bad/{n}")).collect();
     let mut all: Vec<&str> = uids.iter().map(String::as_str).collect();
     all.push("good/s");
@@ -239,7 +239,7 @@ fn a_redelivery_that_fails_ends_those_behind_it() {
     let mut state = state(&["a/s"]);
     state.redeliver("a/s", vec![redelivery(1), redelivery(2), redelivery(3)], 0);
     let first = next(&mut state, 0).unwrap();
-    settle(&mut state, &first, Outcome::Hopeless("damaged".into()), 0);
+    settle(&mut state, &first, Outcome::Undeliverable("damaged".into()), 0);
     let second = next(&mut state, 0).unwrap();
     settle(&mut state, &second, failed(), 7);
     assert!(next(&mut state, DAY).is_none());

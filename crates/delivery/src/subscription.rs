@@ -48,7 +48,7 @@ pub(crate) struct Subscription {
     pub(crate) read_to: i64,
     /// Whether the log has more rows that were not read.
     pub(crate) is_behind: bool,
-    pub(crate) is_in_line: bool,
+    pub(crate) is_in_lane: bool,
     pub(crate) is_in_flight: bool,
     pub(crate) is_slow: bool,
     /// Whether its owners want nothing sent for now.
@@ -73,7 +73,7 @@ impl Subscription {
             was_redelivery: false,
             read_to: row.cursor,
             is_behind: false,
-            is_in_line: false,
+            is_in_lane: false,
             is_in_flight: false,
             is_slow: row.attempts > 0,
             is_paused: false,
@@ -97,8 +97,8 @@ impl Subscription {
         }
         let is_due = self.row.next_at.is_none_or(|at| at <= now);
         let event = self.queue.front().filter(|_| is_due).map(|waiting| What::Event(waiting.seq));
-        let letter = self.redeliveries.front().map(|letter| What::Redelivery(letter.event_id.clone()));
-        if self.was_redelivery { event.or(letter) } else { letter.or(event) }
+        let redelivery = self.redeliveries.front().map(|redelivery| What::Redelivery(redelivery.event_id.clone()));
+        if self.was_redelivery { event.or(redelivery) } else { redelivery.or(event) }
     }
 
     /// Records an attempt: a bad one makes the sink slow, and several good ones make it fast again.

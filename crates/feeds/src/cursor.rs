@@ -6,9 +6,9 @@ use crate::model::Micros;
 use crate::problem::RecordError;
 use crate::tree::Node;
 
-/// Most bytes of an id, a name, a version or a path.
+/// Maximum bytes of an id, a name, a version or a path.
 pub(crate) const SHORT: usize = 1024;
-/// Most bytes of words for people.
+/// Maximum bytes of words for people.
 pub(crate) const LONG: usize = 16 << 10;
 
 /// A value, and the path to it.

@@ -1,7 +1,7 @@
 //! The formats by name.
 
 use bowline_core::rfc3339::{self, Digits};
-use bowline_formats::percent::{self, RESERVED};
+use bowline_formats::percent::{self, NOT_UNRESERVED};
 
 use crate::model::{Advisory, Artifact};
 use crate::problem::{Problems, Unreadable};
@@ -132,7 +132,7 @@ pub fn write(
 
 /// A name that is one segment of a path on every file system, and no name of a directory.
 fn segment(text: &str) -> String {
-    let encoded = percent::encode(text, RESERVED).replace('~', "%7E");
+    let encoded = percent::encode(text, NOT_UNRESERVED).replace('~', "%7E");
     match encoded.strip_prefix('.') {
         Some(rest) => format!("%2E{rest}"),
         None => encoded,

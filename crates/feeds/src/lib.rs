@@ -9,7 +9,7 @@ mod csaf;
 mod cursor;
 mod cyclonedx;
 mod format;
-mod licence;
+mod license;
 mod model;
 mod native;
 mod openvex;
@@ -24,7 +24,7 @@ mod yaml;
 mod zip;
 
 pub use format::{Document, ReadFormat, Reading, WriteFormat, read, read_of, write};
-pub use licence::forbids_derivatives;
+pub use license::forbids_derivatives;
 pub use model::{
     Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Micros, Provenance, Scan,
     is_advisory_id,

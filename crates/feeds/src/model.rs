@@ -134,8 +134,8 @@ pub enum Detection {
     Nvd {
         /// The platform name that was searched.
         searched: String,
-        /// The one that was found.
-        found: String,
+        /// The platform name that matched.
+        matched: String,
     },
     Scan(Box<Scan>),
 }

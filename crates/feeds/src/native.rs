@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::model::{Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Provenance, Scan};
 use crate::problem::{Problems, RecordError, Unreadable};
-use crate::tree::{Limits, Node, filled};
+use crate::tree::{Limits, Node, non_empty_text};
 use crate::vex::{Written, describe};
 use crate::yaml;
 
@@ -48,13 +48,17 @@ pub(crate) fn write(artifact: &Artifact, advisories: &[Advisory], problems: &mut
 
 fn advisory(from: &Advisory) -> Node {
     let Component { kind, name, location } = &from.component;
-    let component = Node::map([("type", filled(kind)), ("name", filled(name)), ("location", filled(location))]);
+    let component = Node::map([
+        ("type", non_empty_text(kind)),
+        ("name", non_empty_text(name)),
+        ("location", non_empty_text(location)),
+    ]);
     Node::map([
-        ("id", filled(&from.id)),
+        ("id", non_empty_text(&from.id)),
         ("aliases", (!from.aliases.is_empty()).then(|| Node::texts(&from.aliases))),
-        ("architecture", filled(&from.artifact.architecture)),
+        ("architecture", non_empty_text(&from.artifact.architecture)),
         ("component", (!from.component.is_empty()).then_some(component)),
-        ("author", filled(&from.author)),
+        ("author", non_empty_text(&from.author)),
         ("created", from.created.map(Node::time)),
         ("updated", from.updated.map(Node::time)),
         ("events", Some(Node::List(from.events.iter().map(event).collect()))),
@@ -67,11 +71,11 @@ fn event(from: &Event) -> Node {
         data.into_iter().filter_map(|(name, node)| Some((name.to_owned(), node?))).collect();
     Node::map([
         ("time", from.at.map(Node::time)),
-        ("author", filled(&from.author)),
+        ("author", non_empty_text(&from.author)),
         ("type", Some(Node::text(kind))),
         ("data", (!data.is_empty()).then_some(Node::Map(data))),
-        ("source", filled(&from.provenance.source)),
-        ("licence", filled(&from.provenance.licence)),
+        ("source", non_empty_text(&from.provenance.source)),
+        ("licence", non_empty_text(&from.provenance.licence)),
     ])
 }
 
@@ -80,27 +84,28 @@ type Data = Vec<(&'static str, Option<Node>)>;
 fn assessment(from: &Assessment) -> (&'static str, Data) {
     match from {
         Assessment::Detection(Detection::Manual) => ("detection/manual", Vec::new()),
-        Assessment::Detection(Detection::Nvd { searched, found }) => {
-            ("detection/nvd", vec![("cpe-searched", filled(searched)), ("cpe-found", filled(found))])
+        Assessment::Detection(Detection::Nvd { searched, matched: found }) => {
+            ("detection/nvd", vec![("cpe-searched", non_empty_text(searched)), ("cpe-found", non_empty_text(found))])
         }
         Assessment::Detection(Detection::Scan(scan)) => ("detection/scan", scan_data(scan)),
-        Assessment::TruePositive { note } => ("true-positive", vec![("note", filled(note))]),
+        Assessment::TruePositive { note } => ("true-positive", vec![("note", non_empty_text(note))]),
         Assessment::FalsePositive { why, note } => {
             let reason = WHY.get(*why as usize - 1).copied().unwrap_or_default();
-            ("false-positive", vec![("reason", Some(Node::text(reason))), ("note", filled(note))])
+            ("false-positive", vec![("reason", Some(Node::text(reason))), ("note", non_empty_text(note))])
         }
         Assessment::Fixed { version, note } => {
-            ("fixed", vec![("version", Some(Node::text(version))), ("note", filled(note))])
+            ("fixed", vec![("version", Some(Node::text(version))), ("note", non_empty_text(note))])
         }
-        Assessment::AnalysisNotPlanned { note } => ("analysis-not-planned", vec![("note", filled(note))]),
-        Assessment::FixNotPlanned { note } => ("fix-not-planned", vec![("note", filled(note))]),
-        Assessment::PendingUpstreamFix { note } => ("pending-upstream-fix", vec![("note", filled(note))]),
+        Assessment::AnalysisNotPlanned { note } => ("analysis-not-planned", vec![("note", non_empty_text(note))]),
+        Assessment::FixNotPlanned { note } => ("fix-not-planned", vec![("note", non_empty_text(note))]),
+        Assessment::PendingUpstreamFix { note } => ("pending-upstream-fix", vec![("note", non_empty_text(note))]),
         Assessment::Patched { versions, note } => {
-            ("patched", vec![("versions", Some(Node::texts(versions))), ("note", filled(note))])
+            ("patched", vec![("versions", Some(Node::texts(versions))), ("note", non_empty_text(note))])
         }
-        Assessment::ComponentMoved { from, to, note } => {
-            ("component-moved", vec![("from", filled(from)), ("to", filled(to)), ("note", filled(note))])
-        }
+        Assessment::ComponentMoved { from, to, note } => (
+            "component-moved",
+            vec![("from", non_empty_text(from)), ("to", non_empty_text(to)), ("note", non_empty_text(note))],
+        ),
     }
 }
 
@@ -123,7 +128,7 @@ fn scan_members(scan: &mut Scan) -> [(&'static str, &mut String); 11] {
 
 fn scan_data(scan: &Scan) -> Data {
     let mut copy = scan.clone();
-    scan_members(&mut copy).into_iter().map(|(name, value)| (name, filled(value))).collect()
+    scan_members(&mut copy).into_iter().map(|(name, value)| (name, non_empty_text(value))).collect()
 }
 
 pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Result<Vec<Advisory>, Unreadable> {
@@ -200,7 +205,7 @@ fn read_event(from: &Cursor<'_>) -> Result<Event, RecordError> {
         "detection/nvd" => {
             only(&data, &["cpe-searched", "cpe-found"])?;
             let [searched, found] = ["cpe-searched", "cpe-found"].map(|member| data.short(member));
-            Assessment::Detection(Detection::Nvd { searched: searched?, found: found? })
+            Assessment::Detection(Detection::Nvd { searched: searched?, matched: found? })
         }
         "detection/scan" => Assessment::Detection(Detection::Scan(Box::new(read_scan(&data)?))),
         "false-positive" => {

@@ -6,7 +6,7 @@ use crate::cursor::Cursor;
 use crate::model::Advisory;
 use crate::problem::{Problems, RecordError, Unreadable};
 use crate::subject::{Subject, located_by, package_url};
-use crate::tree::{Limits, Node, filled, from_json};
+use crate::tree::{Limits, Node, from_json, non_empty_text};
 use crate::vex::{
     Outlook, Publisher, Statement, Status, Written, action, advisories, digest, false_positive, justification, outlook,
     own_name, statements,
@@ -53,7 +53,7 @@ fn written(statement: &Statement, publisher: &Publisher, problems: &mut Problems
             ("subcomponents", (!parts.is_empty()).then(|| Node::List(parts.clone()))),
         ]));
     }
-    let note = filled(&statement.note);
+    let note = non_empty_text(&statement.note);
     let (status, why, impact, action, notes) = match &statement.status {
         Status::NotAffected(why) => ("not_affected", Some(justification(*why)), note, None, None),
         Status::Affected(outlook) => {

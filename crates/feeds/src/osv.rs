@@ -5,7 +5,7 @@ use bowline_core::rfc3339::{self, Digits};
 use crate::model::{Advisory, Assessment};
 use crate::problem::Problems;
 use crate::subject::Subject;
-use crate::tree::{Node, filled};
+use crate::tree::{Node, non_empty_text};
 use crate::vex::describe;
 
 /// What a database of records says of itself.
@@ -92,7 +92,7 @@ impl Osv {
             ("modified", Some(Node::time(modified))),
             ("published", published.map(Node::time)),
             ("aliases", (!advisory.aliases.is_empty()).then(|| Node::texts(&advisory.aliases))),
-            ("details", filled(note)),
+            ("details", non_empty_text(note)),
             ("affected", Some(Node::List(vec![affected]))),
         ]);
         // What readers of records refuse is nothing to publish.
@@ -135,9 +135,9 @@ fn part(subject: &Subject) -> Option<Node> {
         return None;
     }
     let part = Node::map([
-        ("type", filled(&component.kind)),
-        ("name", filled(&component.name)),
-        ("location", filled(&component.location)),
+        ("type", non_empty_text(&component.kind)),
+        ("name", non_empty_text(&component.name)),
+        ("location", non_empty_text(&component.location)),
     ]);
     Some(Node::map([("components", Some(Node::List(vec![part])))]))
 }

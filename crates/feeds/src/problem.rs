@@ -31,17 +31,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The problems of one document. All are counted, and so many kept.
+/// The problems of one document. All are counted, and at most [`Problems::MAX`] collected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    kept: Vec<Problem>,
+    collected: Vec<Problem>,
     skipped: usize,
     reduced: usize,
 }
 
 impl Problems {
-    /// Most problems that are collected.
-    pub const MOST: usize = 1000;
+    /// Maximum number of problems that are collected.
+    pub const MAX: usize = 1000;
 
     pub(crate) fn skip(&mut self, position: impl Into<String>, reason: impl Into<String>) {
         self.skipped += 1;
@@ -54,8 +54,8 @@ impl Problems {
     }
 
     fn keep(&mut self, position: String, effect: Effect, reason: String) {
-        if self.kept.len() < Problems::MOST {
-            self.kept.push(Problem { position, effect, reason });
+        if self.collected.len() < Problems::MAX {
+            self.collected.push(Problem { position, effect, reason });
         }
     }
 
@@ -63,13 +63,13 @@ impl Problems {
     pub fn append(&mut self, other: Problems) {
         self.skipped += other.skipped;
         self.reduced += other.reduced;
-        let room = Problems::MOST.saturating_sub(self.kept.len());
-        self.kept.extend(other.kept.into_iter().take(room));
+        let room = Problems::MAX.saturating_sub(self.collected.len());
+        self.collected.extend(other.collected.into_iter().take(room));
     }
 
-    /// Those that were kept: the first thousand.
+    /// Those that were collected: the first thousand.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
-        self.kept.iter()
+        self.collected.iter()
     }
 
     /// How many things were left out.

@@ -21,7 +21,7 @@ pub(crate) enum Node {
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
-    /// An object that has a member twice: no one knows which is meant.
+    /// An object with a duplicate member; its name.
     Ambiguous(String),
 }
 
@@ -44,7 +44,7 @@ impl Node {
         Node::List(texts.into_iter().map(Node::text).collect())
     }
 
-    /// An object of its members, or why there is none.
+    /// A map, or `Ambiguous` if a name occurs twice.
     pub(crate) fn members(members: Vec<(String, Node)>) -> Node {
         let mut seen = BTreeSet::new();
         match members.iter().find(|(name, _)| !seen.insert(name.as_str())) {
@@ -62,8 +62,8 @@ impl Node {
     }
 }
 
-/// The text, or nothing if it is empty.
-pub(crate) fn filled(text: &str) -> Option<Node> {
+/// The text; absent if it is empty.
+pub(crate) fn non_empty_text(text: &str) -> Option<Node> {
     (!text.is_empty()).then(|| Node::text(text))
 }
 
@@ -92,13 +92,13 @@ impl Serialize for Node {
 /// How much of a document is taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes of a document.
+    /// Maximum bytes of a document.
     pub bytes: usize,
-    /// Most values in a document, each member and element one.
+    /// Maximum number of values in a document, each member and element one.
     pub values: usize,
     /// How deep values may lie.
     pub depth: usize,
-    /// Most advisories of a document.
+    /// Maximum number of advisories of a document.
     pub advisories: usize,
 }
 

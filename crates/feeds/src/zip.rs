@@ -5,18 +5,24 @@ use std::io::{self, Write};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// 1980-01-01, the first day that an archive knows: when a file was written is nothing that it should depend on.
+/// 1980-01-01, the earliest date of the format: archives must not depend on the time.
 const NO_DATE: u16 = 1 << 5 | 1;
 /// Flag: names of members are UTF-8.
 const UTF_8: u16 = 1 << 11;
 const DEFLATED: u16 = 8;
-/// Version 4.5 of the format, which knows 64 bits.
+/// Version 4.5 of the format, which has ZIP64.
 const VERSION: u16 = 45;
+/// Signatures of the records.
+const LOCAL_HEADER: u32 = 0x0403_4b50;
+const CENTRAL_HEADER: u32 = 0x0201_4b50;
+const ZIP64_END: u32 = 0x0606_4b50;
+const ZIP64_LOCATOR: u32 = 0x0706_4b50;
+const END: u32 = 0x0605_4b50;
 
 struct Entry {
     name: String,
     crc: u32,
-    packed: u32,
+    compressed_size: u32,
     size: u32,
     offset: u64,
 }
@@ -41,24 +47,24 @@ impl<W: Write> ZipWriter<W> {
     pub fn add(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut packer = DeflateEncoder::new(Vec::new(), Compression::default());
         packer.write_all(content)?;
-        let packed = packer.finish()?;
+        let compressed = packer.finish()?;
         let mut crc = Crc::new();
         crc.update(content);
         let size = |length: usize| u32::try_from(length).map_err(|_| io::Error::other("a file of 4 GiB or more"));
         let entry = Entry {
             name: name.into(),
             crc: crc.sum(),
-            packed: size(packed.len())?,
+            compressed_size: size(compressed.len())?,
             size: size(content.len())?,
             offset: self.written,
         };
         let mut head = Vec::new();
-        head.extend(0x0403_4b50_u32.to_le_bytes());
+        head.extend(LOCAL_HEADER.to_le_bytes());
         entry.common(&mut head)?;
         head.extend(0_u16.to_le_bytes());
         head.extend(name.as_bytes());
         self.put(&head)?;
-        self.put(&packed)?;
+        self.put(&compressed)?;
         self.entries.push(entry);
         Ok(())
     }
@@ -76,19 +82,19 @@ impl<W: Write> ZipWriter<W> {
         }
         let (count, size, end) = (self.entries.len() as u64, self.written - start, self.written);
         let mut tail = Vec::new();
-        // The newer end comes always: the older one holds neither many files nor large archives.
-        tail.extend(0x0606_4b50_u32.to_le_bytes());
+        // The ZIP64 end record is always written: the classic one limits counts and sizes.
+        tail.extend(ZIP64_END.to_le_bytes());
         tail.extend(44_u64.to_le_bytes());
         tail.extend([VERSION.to_le_bytes(), VERSION.to_le_bytes()].concat());
         tail.extend([0; 8]);
         for value in [count, count, size, start] {
             tail.extend(value.to_le_bytes());
         }
-        tail.extend(0x0706_4b50_u32.to_le_bytes());
+        tail.extend(ZIP64_LOCATOR.to_le_bytes());
         tail.extend(0_u32.to_le_bytes());
         tail.extend(end.to_le_bytes());
         tail.extend(1_u32.to_le_bytes());
-        tail.extend(0x0605_4b50_u32.to_le_bytes());
+        tail.extend(END.to_le_bytes());
         tail.extend([0; 4]);
         let short = u16::try_from(count).unwrap_or(u16::MAX);
         tail.extend([short.to_le_bytes(), short.to_le_bytes()].concat());
@@ -113,7 +119,7 @@ impl Entry {
         for value in [VERSION, UTF_8, DEFLATED, 0, NO_DATE] {
             out.extend(value.to_le_bytes());
         }
-        for value in [self.crc, self.packed, self.size] {
+        for value in [self.crc, self.compressed_size, self.size] {
             out.extend(value.to_le_bytes());
         }
         out.extend(length.to_le_bytes());
@@ -123,7 +129,7 @@ impl Entry {
     fn directory(&self) -> io::Result<Vec<u8>> {
         let far = u32::try_from(self.offset).is_err();
         let mut out = Vec::new();
-        out.extend(0x0201_4b50_u32.to_le_bytes());
+        out.extend(CENTRAL_HEADER.to_le_bytes());
         out.extend(VERSION.to_le_bytes());
         self.common(&mut out)?;
         out.extend(if far { 12_u16 } else { 0 }.to_le_bytes());
@@ -153,7 +159,7 @@ mod tests {
         let bytes = archive();
         assert_eq!(bytes, archive());
         assert!(bytes.len() < 600, "{}", bytes.len());
-        // The end of the older kind is the last thing, and says two files.
+        // The classic end record comes last, and counts two files.
         assert_eq!(bytes[bytes.len() - 22..bytes.len() - 18], [0x50, 0x4b, 5, 6]);
         assert_eq!(bytes[bytes.len() - 12..bytes.len() - 10], [2, 0]);
     }

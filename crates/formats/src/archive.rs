@@ -12,9 +12,9 @@ pub mod zip;
 pub struct Limits {
     /// How many members it may have.
     pub members: u64,
-    /// Most bytes of a member that is read.
+    /// Maximum bytes of a member that is read.
     pub member: u64,
-    /// Most bytes that it may unpack to.
+    /// Maximum bytes that it may unpack to.
     pub unpacked: u64,
     /// How many times its own size it may unpack to, from `always` bytes on.
     pub times: u64,

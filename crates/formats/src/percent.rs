@@ -6,8 +6,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf
 
 pub use percent_encoding::{AsciiSet, CONTROLS};
 
-/// Everything but letters, digits and `.-_~`, which need no escape anywhere (RFC 3986, 2.3).
-pub const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~');
+/// All characters that are not unreserved (RFC 3986, 2.3): not letters, digits or `.-_~`.
+pub const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~');
 
 /// Writes the bytes of a set, and those that are not ASCII, as percent signs and digits.
 pub fn encode(text: &str, escaped: &'static AsciiSet) -> String {
@@ -49,7 +49,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_again(text in "\\PC{0,30}") {
-            let written = encode(&text, RESERVED);
+            let written = encode(&text, NOT_UNRESERVED);
             let read = decode(&written);
             prop_assert_eq!(read.as_deref(), Some(text.as_str()));
         }

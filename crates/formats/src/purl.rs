@@ -8,10 +8,10 @@ use std::fmt;
 
 use percent_encoding::AsciiSet;
 
-use crate::percent::{self, RESERVED};
+use crate::percent::{self, NOT_UNRESERVED};
 
 /// What is escaped in a name and a version.
-const ESCAPED: &AsciiSet = &RESERVED.remove(b':');
+const ESCAPED: &AsciiSet = &NOT_UNRESERVED.remove(b':');
 /// What is escaped in a qualifier, which is often an address.
 const ESCAPED_IN_QUALIFIER: &AsciiSet = &ESCAPED.remove(b'/');
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use bowline_core::{Code, Error};
 use tracing::field::display;
 
-/// Most bytes of a path in a line; any caller can send a longer one.
+/// Maximum bytes of a path in a line; any caller can send a longer one.
 const LOGGED_PATH: usize = 512;
 
 /// The line of one request in the access log. Empty texts are left out.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_the_server_are_told_from_those_of_callers() {
+    fn failures_of_the_server_and_of_callers_are_distinguished() {
         let full = Error::storage_full(std::io::Error::other("no space left on device"));
         assert_eq!(full.code(), Code::ResourceExhausted);
         assert!(is_server_fault(&full));

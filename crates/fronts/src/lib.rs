@@ -3,15 +3,15 @@
 //!
 //! A front is a crate with a router for the paths of a protocol. To add one:
 //!
-//! 1. Write the crate: handlers that call `Pipeline` or a domain, errors as [`failed`] with the protocol's form of them,
-//!    and a `router` that ends with [`Front::around`].
+//! 1. Write the crate: handlers that call `Pipeline` or a domain, errors as [`error_response`] with the protocol's form of them,
+//!    and a `router` that ends with [`Front::wrap`].
 //! 2. Register it in the server's `fronts` module, one line.
 //! 3. Give it a row in the structure test, which says what it may depend on.
 //! 4. Document its paths.
 
 mod access_line;
-mod around;
+mod front;
 pub mod request;
 
 pub use access_line::{AccessLine, code_of, write_failure};
-pub use around::{Admit, Count, Front, LogFields, failed};
+pub use front::{Admit, Count, Front, LogFields, error_response};

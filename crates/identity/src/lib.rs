@@ -18,11 +18,11 @@ mod tables;
 use std::sync::Arc;
 
 use bowline_pipeline::Handlers;
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 
 pub use access::{ACCESS, iam_changed, load_grants};
 pub use iam::{
-    ACCESS_KINDS, BELONGINGS, CapabilityDifference, CapabilityDifferences, GRANT_KINDS, ROLE_COLUMNS, RoleColumn,
+    ACCESS_KINDS, CapabilityDifference, CapabilityDifferences, GRANT_KINDS, GROUP_CONTENTS, ROLE_COLUMNS, RoleColumn,
     capability_differences, groups, human_uid, remove_grant, seed_built_in_roles,
 };
 pub use oidc::{Exchange, IdentityRevision};
@@ -38,7 +38,7 @@ pub mod invites {
 
 /// Registers the handlers. Without `people` they are complete in number, and those about tokens cannot be called.
 /// `domains` is what all domains hold of groups.
-pub fn register(handlers: Handlers, domains: &Arc<[Belongings]>, people: Option<&Arc<People>>) -> Handlers {
+pub fn register(handlers: Handlers, domains: &Arc<[GroupContents]>, people: Option<&Arc<People>>) -> Handlers {
     let handlers = iam::register(handlers, domains);
     let handlers = oidc::register(handlers, people);
     let handlers = people::register(handlers, people);

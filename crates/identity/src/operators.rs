@@ -15,9 +15,9 @@ use crate::access::iam_changed;
 pub(crate) const KIND: &str = "bowline.dev/Operator";
 
 /// Named operators that there may be.
-const MOST: i64 = 1000;
+const MAX_OPERATORS: i64 = 1000;
 /// Stored providers of the operator's that are listed.
-const MOST_PROVIDERS: i64 = 1000;
+const MAX_PROVIDERS: i64 = 1000;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -53,7 +53,7 @@ fn name(role: OperatorRole) -> &'static str {
 
 async fn list(tx: &mut ReadTx, _: &Authorized<v1::ListOperatorsRequest>) -> Result<v1::ListOperatorsResponse> {
     let sql = format!("{SELECT} ORDER BY o.identity LIMIT $1");
-    Ok(v1::ListOperatorsResponse { operators: tx.query(&sql, &[Value::Int(MOST)], read).await? })
+    Ok(v1::ListOperatorsResponse { operators: tx.query(&sql, &[Value::Int(MAX_OPERATORS)], read).await? })
 }
 
 async fn find(tx: &mut ReadTx, identity: &str) -> Result<Option<v1::NamedOperator>> {
@@ -106,10 +106,10 @@ async fn require_person(tx: &mut ReadTx, call: &Authorized<v1::GrantOperatorRequ
 async fn require_room(tx: &mut ReadTx) -> Result<()> {
     let sql = "SELECT count(*) FROM operators";
     let count = tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
-    if count < MOST {
+    if count < MAX_OPERATORS {
         return Ok(());
     }
-    Err(Error::quota(OPERATOR, format!("a server has {MOST} named operators at most; revoke some first")))
+    Err(Error::quota(OPERATOR, format!("a server has {MAX_OPERATORS} named operators at most; revoke some first")))
 }
 
 async fn revoke(
@@ -151,5 +151,5 @@ pub async fn stored_providers(tx: &mut ReadTx) -> Result<Vec<v1::OperatorProvide
             configured: false,
         })
     };
-    tx.query(sql, &[Value::Int(MOST_PROVIDERS)], read).await
+    tx.query(sql, &[Value::Int(MAX_PROVIDERS)], read).await
 }

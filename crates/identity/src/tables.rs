@@ -71,7 +71,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "groups",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("groups", None)),
+            reference("parent", "groups", OnDelete::Restrict("groups", None)),
             own_id("org"),
             value("name"),
             value("description"),
@@ -83,7 +83,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "identities",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("identities", None)),
+            reference("parent", "groups", OnDelete::Restrict("identities", None)),
             own_id("org"),
             value("name"),
             value("description"),
@@ -106,7 +106,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "identity_providers",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("identity providers", None)),
+            reference("parent", "groups", OnDelete::Restrict("identity providers", None)),
             own_id("org"),
             value("name"),
             value("description"),
@@ -152,7 +152,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "roles",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("roles", None)),
+            reference("parent", "groups", OnDelete::Restrict("roles", None)),
             own_id("org"),
             value("name"),
             value("description"),

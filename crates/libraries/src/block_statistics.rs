@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::GetBlockStatistics;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::libraries as v1;
@@ -25,9 +25,9 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 const DAYS: DayLimits = DayLimits { usual: 30, most: activity::DAYS };
 /// Rows that one call sums, and those of the newest day however many it has.
-const MOST_COUNTS: i64 = 200_000;
+const MAX_COUNTS: i64 = 200_000;
 /// Policies and packages of a response.
-const MOST_SHOWN: i64 = 100;
+const MAX_SHOWN: i64 = 100;
 /// Old rows that one step deletes.
 const PRUNED_AT_ONCE: i64 = 5000;
 
@@ -66,8 +66,8 @@ pub async fn prune(tx: &mut WriteTx, now: Micros) -> Result<u64> {
 
 async fn statistics(
     tx: &mut ReadTx,
-    call: &Authorized<ours::GetBlockStatisticsRequest>,
-) -> Result<ours::BlockStatistics> {
+    call: &Authorized<own::GetBlockStatisticsRequest>,
+) -> Result<own::BlockStatistics> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let (first, last) = day_span(request.start_time, request.end_time, call.now(), DAYS)?;
@@ -118,7 +118,7 @@ impl Counts {
     /// The first day that is counted: all days, or as many whole ones as the bound has room for.
     async fn first_counted(&self, tx: &mut ReadTx) -> Result<i64> {
         let mut days = [None; 2];
-        for (day, offset) in days.iter_mut().zip([0, MOST_COUNTS]) {
+        for (day, offset) in days.iter_mut().zip([0, MAX_COUNTS]) {
             let mut sql = self.sql("SELECT day", " ORDER BY day DESC LIMIT 1");
             sql.bind(" OFFSET ", offset);
             *day = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
@@ -127,25 +127,24 @@ impl Counts {
         Ok(newest.min(cut + 1))
     }
 
-    async fn summed(&self, tx: &mut ReadTx) -> Result<ours::BlockStatistics> {
+    async fn summed(&self, tx: &mut ReadTx) -> Result<own::BlockStatistics> {
         let days = self.by_day(tx).await?;
         let policies = self.by(tx, "policy", |row| Ok(row.text(0)?)).await?;
         let reasons = self.by(tx, "reason", |row| Ok(row.text(0)?)).await?;
         let ecosystems = self.by(tx, "ecosystem", |row| Language::of_number(row.int(0)?)).await?;
-        let by_policy = |(policy, attempts, packages): Sum<String>| ours::BlockedByPolicy {
+        let by_policy = |(policy, attempts, packages): Sum<String>| own::BlockedByPolicy {
             policy,
             name: String::new(),
             attempts,
             packages,
         };
-        let by_reason =
-            |(reason, attempts, packages): Sum<String>| ours::BlockedByReason { reason, attempts, packages };
-        let by_ecosystem = |(language, attempts, packages): Sum<Language>| ours::BlockedByEcosystem {
+        let by_reason = |(reason, attempts, packages): Sum<String>| own::BlockedByReason { reason, attempts, packages };
+        let by_ecosystem = |(language, attempts, packages): Sum<Language>| own::BlockedByEcosystem {
             ecosystem: language.wire(false) as i32,
             attempts,
             packages,
         };
-        Ok(ours::BlockStatistics {
+        Ok(own::BlockStatistics {
             attempts: days.values().sum(),
             days: (self.first..=self.last).map(|day| blocked_day(day, &days)).collect(),
             package_count: self.package_count(tx).await?,
@@ -176,7 +175,7 @@ impl Counts {
              FROM (SELECT {column} AS counted, sum(attempts) AS attempts"
         );
         let behind = format!(
-            " GROUP BY {column}, ecosystem, package) AS packages GROUP BY counted ORDER BY 2 DESC, 1 LIMIT {MOST_SHOWN}"
+            " GROUP BY {column}, ecosystem, package) AS packages GROUP BY counted ORDER BY 2 DESC, 1 LIMIT {MAX_SHOWN}"
         );
         let sql = self.sql(&before, &behind);
         let read = move |row: &Row<'_>| Ok::<_, Error>((key(row)?, row.int(1)?, number(row.int(2)?)));
@@ -184,13 +183,13 @@ impl Counts {
     }
 
     /// The packages with the most refusals, the first one first; equal ones by ecosystem and name.
-    async fn by_package(&self, tx: &mut ReadTx) -> Result<Vec<ours::BlockedPackage>> {
+    async fn by_package(&self, tx: &mut ReadTx) -> Result<Vec<own::BlockedPackage>> {
         let before = "SELECT ecosystem, package, CAST(sum(attempts) AS BIGINT)";
-        let behind = format!(" GROUP BY ecosystem, package ORDER BY 3 DESC, 1, 2 LIMIT {MOST_SHOWN}");
+        let behind = format!(" GROUP BY ecosystem, package ORDER BY 3 DESC, 1, 2 LIMIT {MAX_SHOWN}");
         let sql = self.sql(before, &behind);
         let read = |row: &Row<'_>| {
             let ecosystem = Language::of_number(row.int(0)?)?.wire(false) as i32;
-            Ok::<_, Error>(ours::BlockedPackage { ecosystem, package: row.text(1)?, attempts: row.int(2)? })
+            Ok::<_, Error>(own::BlockedPackage { ecosystem, package: row.text(1)?, attempts: row.int(2)? })
         };
         tx.query(&sql.text, &sql.params, read).await
     }
@@ -207,12 +206,12 @@ fn number(count: i64) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-fn blocked_day(day: i64, days: &BTreeMap<i64, i64>) -> ours::BlockedDay {
+fn blocked_day(day: i64, days: &BTreeMap<i64, i64>) -> own::BlockedDay {
     let attempts = days.get(&day).copied().unwrap_or(0);
-    ours::BlockedDay { day: timestamp(activity::start_of(day)), attempts }
+    own::BlockedDay { day: timestamp(activity::start_of(day)), attempts }
 }
 
-async fn name_policies(tx: &mut ReadTx, policies: &mut [ours::BlockedByPolicy]) -> Result<()> {
+async fn name_policies(tx: &mut ReadTx, policies: &mut [own::BlockedByPolicy]) -> Result<()> {
     if policies.is_empty() {
         return Ok(());
     }

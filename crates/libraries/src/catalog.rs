@@ -5,7 +5,7 @@ mod summary;
 
 use std::collections::BTreeSet;
 
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::catalog::ImportVersions;
 use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
@@ -24,11 +24,11 @@ struct Given<'a> {
     artifact: String,
     language: Language,
     name: String,
-    version: &'a ours::PackageVersion,
+    version: &'a own::PackageVersion,
 }
 
 impl<'a> Given<'a> {
-    fn of(version: &'a ours::PackageVersion) -> Result<Given<'a>> {
+    fn of(version: &'a own::PackageVersion) -> Result<Given<'a>> {
         let language = Language::required("ecosystem", version.ecosystem)?;
         let name = language.normalized(&version.name);
         Ok(Given { artifact: language.artifact_id(&name), language, name, version })
@@ -40,7 +40,7 @@ impl<'a> Given<'a> {
 }
 
 /// What is wrong with versions, beyond what the rules of their fields say.
-fn violations(request: &ours::ImportVersionsRequest) -> Vec<FieldViolation> {
+fn violations(request: &own::ImportVersionsRequest) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
     for (index, version) in request.versions.iter().enumerate() {
@@ -57,7 +57,7 @@ fn violations(request: &ours::ImportVersionsRequest) -> Vec<FieldViolation> {
     wrong
 }
 
-fn validate(version: &ours::PackageVersion, refuse: &mut impl FnMut(&str, String)) {
+fn validate(version: &own::PackageVersion, refuse: &mut impl FnMut(&str, String)) {
     let language = Language::required("ecosystem", version.ecosystem);
     match &language {
         Err(_) => {
@@ -104,29 +104,27 @@ fn validate(version: &ours::PackageVersion, refuse: &mut impl FnMut(&str, String
 
 async fn import(
     tx: &mut WriteTx,
-    call: &Authorized<ours::ImportVersionsRequest>,
-) -> Result<Changed<ours::ImportVersionsResponse>> {
+    call: &Authorized<own::ImportVersionsRequest>,
+) -> Result<Changed<own::ImportVersionsResponse>> {
     let request = call.request();
     let given: Vec<Given<'_>> = request.versions.iter().map(Given::of).collect::<Result<_>>()?;
     let stored = Stored::load(tx, &given).await?;
-    let outcomes: Vec<ours::ImportOutcome> = given.iter().map(|given| stored.outcome(given)).collect();
-    let answer = ours::ImportVersionsResponse { outcomes: outcomes.iter().map(|outcome| *outcome as i32).collect() };
-    let news: Vec<(&Given<'_>, ours::ImportOutcome)> =
-        given.iter().zip(outcomes).filter(|(_, outcome)| *outcome != ours::ImportOutcome::Unchanged).collect();
+    let outcomes: Vec<own::ImportOutcome> = given.iter().map(|given| stored.outcome(given)).collect();
+    let response = own::ImportVersionsResponse { outcomes: outcomes.iter().map(|outcome| *outcome as i32).collect() };
+    let news: Vec<(&Given<'_>, own::ImportOutcome)> =
+        given.iter().zip(outcomes).filter(|(_, outcome)| *outcome != own::ImportOutcome::Unchanged).collect();
     if request.dry_run || news.is_empty() {
-        return Ok(Changed::nothing(answer));
+        return Ok(Changed::nothing(response));
     }
     for (given, _) in &news {
         stored.write(tx, given, call.now()).await?;
     }
     let changes = summary::refresh(tx, call, &news).await?;
     let count = |wanted| news.iter().filter(|(_, outcome)| *outcome == wanted).count() as i32;
-    let told = ours::CatalogImport {
-        created: count(ours::ImportOutcome::Created),
-        updated: count(ours::ImportOutcome::Updated),
-    };
-    let event = event_of_catalog(call, &told);
-    Ok(Changed { event: Some(event), ..Changed::many(changes, answer) })
+    let summary =
+        own::CatalogImport { created: count(own::ImportOutcome::Created), updated: count(own::ImportOutcome::Updated) };
+    let event = event_of_catalog(call, &summary);
+    Ok(Changed { event: Some(event), ..Changed::many(changes, response) })
 }
 
 /// The event of a change of the catalogue, which lies in no organization: it is about the identity that changed it.
@@ -142,6 +140,6 @@ pub(super) fn event_of_catalog<T, M: prost::Message + prost::Name>(call: &Author
 /// Where the audit log puts something of the catalogue: below the root of the operator.
 pub(super) fn audit_name<T>(call: &Authorized<T>, id: &str) -> Result<Uidp> {
     let root = Uidp::parse(call.principal().subject()).map_err(Error::internal)?;
-    let digest = bowline_authn::wrap::sha256(id.as_bytes());
+    let digest = bowline_authn::crypto::sha256(id.as_bytes());
     Ok(root.child_from(std::array::from_fn(|index| digest[index])))
 }

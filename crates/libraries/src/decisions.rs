@@ -4,7 +4,7 @@ mod facts;
 
 use std::collections::BTreeSet;
 
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, ExplainPackage, PreviewPolicy};
 use bowline_contract::v1::libraries as v1;
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
@@ -33,7 +33,7 @@ const EXAMINED: i64 = 5000;
 /// Decisions of either kind that a preview lists.
 const SHOWN: usize = 500;
 const DEFAULT_WINDOW_DAYS: i32 = 30;
-const MOST_WINDOW_DAYS: i32 = 90;
+const MAX_WINDOW_DAYS: i32 = 90;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 fn purl_violations(field: &str, purl: &str) -> impl Iterator<Item = FieldViolation> {
@@ -53,7 +53,7 @@ pub(super) fn draft_violations(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldV
     wrong
 }
 
-fn evaluate_violations(request: &ours::EvaluatePolicyRequest) -> Vec<FieldViolation> {
+fn evaluate_violations(request: &own::EvaluatePolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
     for (at, purl) in request.purls.iter().enumerate() {
         wrong.extend(purl_violations(&format!("purls[{at}]"), purl));
@@ -61,10 +61,10 @@ fn evaluate_violations(request: &ours::EvaluatePolicyRequest) -> Vec<FieldViolat
     wrong
 }
 
-fn preview_violations(request: &ours::PreviewPolicyRequest) -> Vec<FieldViolation> {
+fn preview_violations(request: &own::PreviewPolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
-    if !(0..=MOST_WINDOW_DAYS).contains(&request.window_days) {
-        let description = format!("must be 1 to {MOST_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
+    if !(0..=MAX_WINDOW_DAYS).contains(&request.window_days) {
+        let description = format!("must be 1 to {MAX_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
         wrong.push(FieldViolation { field: "windowDays".into(), description });
     }
     if Language::required("ecosystem", request.ecosystem).is_err() {
@@ -78,14 +78,14 @@ fn parsed(field: &str, purl: &str) -> Result<VersionName> {
     VersionName::parse(purl).map_err(|wrong| Error::invalid_field(field, wrong))
 }
 
-async fn explain(tx: &mut ReadTx, call: &Authorized<ours::ExplainPackageRequest>) -> Result<ours::PackageExplanation> {
+async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>) -> Result<own::PackageExplanation> {
     let organization = require_organization(tx, call).await?;
     let version = parsed("purl", &call.request().purl)?;
     let facts = facts::load(tx, std::slice::from_ref(&version)).await?;
     let enforced = policies::in_force(tx, &organization, version.language, Mode::Enforced).await?;
     let logged = policies::in_force(tx, &organization, version.language, Mode::Log).await?;
     let of = |policy: Option<&Policy>| shown(&version, facts::of(&facts, &version), policy, call.now());
-    Ok(ours::PackageExplanation {
+    Ok(own::PackageExplanation {
         purl: version.purl(),
         decision: Some(of(enforced.as_ref().map(|(_, policy)| policy))),
         policy: enforced.map(|(uid, _)| uid.as_str().into()).unwrap_or_default(),
@@ -96,12 +96,12 @@ async fn explain(tx: &mut ReadTx, call: &Authorized<ours::ExplainPackageRequest>
 
 async fn evaluate(
     tx: &mut ReadTx,
-    call: &Authorized<ours::EvaluatePolicyRequest>,
-) -> Result<ours::EvaluatePolicyResponse> {
+    call: &Authorized<own::EvaluatePolicyRequest>,
+) -> Result<own::EvaluatePolicyResponse> {
     require_organization(tx, call).await?;
     let request = call.request();
     let policy = policies::draft(request.policy.clone().unwrap_or_default())?;
-    Ok(ours::EvaluatePolicyResponse { decisions: decided(tx, &request.purls, &policy, call.now()).await? })
+    Ok(own::EvaluatePolicyResponse { decisions: decided(tx, &request.purls, &policy, call.now()).await? })
 }
 
 /// The decisions of a policy about the versions of these package URLs, in their order.
@@ -110,7 +110,7 @@ pub(super) async fn decided(
     purls: &[String],
     policy: &Policy,
     now: Micros,
-) -> Result<Vec<ours::Decision>> {
+) -> Result<Vec<own::Decision>> {
     let versions = purls.iter().map(|purl| parsed("purls", purl)).collect::<Result<Vec<_>>>()?;
     if versions.is_empty() {
         return Ok(Vec::new());
@@ -124,10 +124,7 @@ pub(super) fn spelled(purl: &str) -> std::result::Result<String, String> {
     VersionName::parse(purl).map(|version| version.purl())
 }
 
-async fn preview(
-    tx: &mut ReadTx,
-    call: &Authorized<ours::PreviewPolicyRequest>,
-) -> Result<ours::PreviewPolicyResponse> {
+async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) -> Result<own::PreviewPolicyResponse> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let language = Language::required("ecosystem", request.ecosystem)?;
@@ -138,10 +135,10 @@ async fn preview(
     let facts = facts::load(tx, &versions).await?;
     let in_force = policies::in_force(tx, &organization, language, Mode::Enforced).await?;
     let in_force = in_force.as_ref().map(|(_, policy)| policy);
-    let mut response = ours::PreviewPolicyResponse {
+    let mut response = own::PreviewPolicyResponse {
         examined: i32::try_from(versions.len()).unwrap_or(i32::MAX),
         incomplete,
-        ..ours::PreviewPolicyResponse::default()
+        ..own::PreviewPolicyResponse::default()
     };
     for version in &versions {
         let of = |policy| shown(version, facts::of(&facts, version), policy, call.now());
@@ -180,16 +177,16 @@ async fn served(
 }
 
 /// The decision with what it was made by; without a policy everything is allowed.
-fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Micros) -> ours::Decision {
+fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Micros) -> own::Decision {
     let decided = policy.map_or(Decision::Allowed, |policy| decide(policy, &facts.subject(version), now));
-    let mut shown = ours::Decision {
+    let mut shown = own::Decision {
         purl: version.purl(),
         allowed: decided == Decision::Allowed,
         known: facts.is_known,
         license: facts.license.clone(),
         publish_time: facts.published_at.and_then(timestamp),
         malware: facts.is_malware,
-        ..ours::Decision::default()
+        ..own::Decision::default()
     };
     if let Decision::Refused(refusal) = decided {
         shown.reason = refusal.reason().into();

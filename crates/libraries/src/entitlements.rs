@@ -21,7 +21,7 @@ const TABLE: Table =
     Table { name: "library_entitlements", columns: "uid, ecosystem, policy, source, cooldown_days", orders: &[BY_UID] };
 
 /// Longest cooldown of an entitlement, in days.
-const MOST_COOLDOWN_DAYS: i32 = 3650;
+const MAX_COOLDOWN_DAYS: i32 = 3650;
 
 /// An entitlement as it is stored, which is as the wire has it.
 struct EntitlementRow(v1::Entitlement);
@@ -92,8 +92,8 @@ fn validated(request: &v1::CreateEntitlementRequest) -> Result<v1::Entitlement> 
             "must be JAVA, PYTHON or JAVASCRIPT, or one of their remediated tiers: this server has no packages of others",
         ));
     }
-    if !(0..=MOST_COOLDOWN_DAYS).contains(&request.cooldown_days) {
-        return Err(Error::invalid_field("cooldownDays", format!("must be 0 to {MOST_COOLDOWN_DAYS}")));
+    if !(0..=MAX_COOLDOWN_DAYS).contains(&request.cooldown_days) {
+        return Err(Error::invalid_field("cooldownDays", format!("must be 0 to {MAX_COOLDOWN_DAYS}")));
     }
     let policy = match request.policy() {
         v1::Policy::Unknown => v1::Policy::Chainguard,
@@ -149,8 +149,8 @@ pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
     let mut changes = Vec::new();
     for before in rows {
         remove(tx, &Uidp::parse(&before.id).map_err(Error::internal)?).await?;
-        let image = Some(ResourceSnapshot::of(&before));
-        changes.push(Change { kind: LIBRARY_ENTITLEMENT, uid: before.id, before: image, after: None });
+        let snapshot = Some(ResourceSnapshot::of(&before));
+        changes.push(Change { kind: LIBRARY_ENTITLEMENT, uid: before.id, before: snapshot, after: None });
     }
     Ok(changes)
 }

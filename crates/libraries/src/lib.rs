@@ -25,7 +25,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Change, Handlers};
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 use bowline_store::WriteTx;
 
 pub use block_events::{BlockedDownload, record as record_blocked_download};
@@ -61,15 +61,15 @@ fn may_look<T>(call: &Authorized<T>) -> bool {
 
 /// The organization that a request is about.
 async fn require_organization<T>(tx: &mut bowline_store::ReadTx, call: &Authorized<T>) -> Result<Uidp> {
-    let place = call.require_scope()?;
-    if !place.is_root() {
+    let scope = call.require_scope()?;
+    if !scope.is_root() {
         return Err(Error::invalid_field(
             "parentId",
             "must be an organization: libraries are used by whole organizations",
         ));
     }
-    bowline_resources::references::require_group(tx, place).await?;
-    Ok(place.clone())
+    bowline_resources::references::require_group(tx, scope).await?;
+    Ok(scope.clone())
 }
 
 /// A page size of the fields that are wider than they need to be.
@@ -85,8 +85,8 @@ fn base64_of_hex(hex: &str) -> Option<String> {
 }
 
 /// What this domain holds of groups: nothing keeps one.
-pub const BELONGINGS: Belongings =
-    Belongings { tables: TABLES, delete: Some(|tx, group| Box::pin(delete_of_group(tx, group))) };
+pub const GROUP_CONTENTS: GroupContents =
+    GroupContents { tables: TABLES, delete: Some(|tx, group| Box::pin(delete_of_group(tx, group))) };
 
 /// Deletes the policies, bindings, entitlements and block events of an organization.
 async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {

@@ -38,7 +38,7 @@ const TABLE: Table = Table {
 };
 
 /// Policies that an organization may have.
-const MOST_IN_ORGANIZATION: i64 = 1000;
+const MAX_IN_ORGANIZATION: i64 = 1000;
 
 /// A policy as it is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,9 +93,9 @@ impl PolicyRow {
     }
 
     fn change(before: Option<&PolicyRow>, after: Option<&PolicyRow>) -> Vec<Change> {
-        let image = |row: Option<&PolicyRow>| row.map(|row| ResourceSnapshot::of(&row.shown()));
+        let snapshot = |row: Option<&PolicyRow>| row.map(|row| ResourceSnapshot::of(&row.shown()));
         let uid = before.or(after).map(|row| row.uid.as_str().to_owned()).unwrap_or_default();
-        vec![Change { kind: LIBRARY_POLICY, uid, before: image(before), after: image(after) }]
+        vec![Change { kind: LIBRARY_POLICY, uid, before: snapshot(before), after: snapshot(after) }]
     }
 }
 
@@ -153,8 +153,8 @@ async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
     if same > 0 {
         return Err(Error::already_exists(LIBRARY_POLICY, name));
     }
-    if all >= MOST_IN_ORGANIZATION {
-        let text = format!("an organization may hold {MOST_IN_ORGANIZATION} library policies; delete some");
+    if all >= MAX_IN_ORGANIZATION {
+        let text = format!("an organization may hold {MAX_IN_ORGANIZATION} library policies; delete some");
         return Err(Error::quota(organization.as_str(), text));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::{ListPolicyTests, SetPolicyTests, UpdatePolicy};
 use bowline_contract::bowline::libraries::v1::{ExpectedDecision, PolicyTest, PolicyTestResult};
 use bowline_core::{Detail, Error, FieldViolation, Micros, PreconditionViolation, Reason, Result, Uidp};
@@ -17,11 +17,11 @@ use super::{decisions, policies};
 /// The kind of the precondition that a failing test is.
 const FAILED: &str = "LIBRARY_POLICY_TEST_FAILED";
 /// Failures that the message of a refusal names; the details have more of them.
-const NAMED: usize = 3;
+const MAX_EXAMPLES: usize = 3;
 /// Bytes of the details of a refusal: they are sent in a trailer, which clients bound at some kilobytes.
-const MOST_DETAILS: usize = 1500;
+const MAX_DETAILS: usize = 1500;
 /// Bytes of a package URL, and of a description.
-const MOST_QUOTED: usize = 200;
+const MAX_QUOTED: usize = 200;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -33,7 +33,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 }
 
 /// What is wrong with tests, beyond what the rules of their fields say.
-fn wrong_tests(request: &ours::SetPolicyTestsRequest) -> Vec<FieldViolation> {
+fn wrong_tests(request: &own::SetPolicyTestsRequest) -> Vec<FieldViolation> {
     let (mut wrong, mut named) = (Vec::new(), HashSet::new());
     for (at, test) in request.tests.iter().enumerate() {
         let mut refuse = |field: &str, description: String| {
@@ -57,18 +57,18 @@ fn wrong_tests(request: &ours::SetPolicyTestsRequest) -> Vec<FieldViolation> {
     wrong
 }
 
-async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListPolicyTestsRequest>) -> Result<ours::PolicyTestResults> {
+async fn list(tx: &mut ReadTx, call: &Authorized<own::ListPolicyTestsRequest>) -> Result<own::PolicyTestResults> {
     let uid = call.require_scope()?;
     let policy = policies::stored_policy(tx, uid).await?;
     let tests = stored(tx, uid).await?;
     let results = results(tx, tests, &policy, call.now()).await?;
-    Ok(ours::PolicyTestResults { policy: uid.as_str().into(), results })
+    Ok(own::PolicyTestResults { policy: uid.as_str().into(), results })
 }
 
 async fn set(
     tx: &mut WriteTx,
-    call: &Authorized<ours::SetPolicyTestsRequest>,
-) -> Result<Changed<ours::PolicyTestResults>> {
+    call: &Authorized<own::SetPolicyTestsRequest>,
+) -> Result<Changed<own::PolicyTestResults>> {
     let uid = call.require_scope()?;
     let request = call.request();
     let policy = policies::stored_policy(tx, uid).await?;
@@ -83,32 +83,32 @@ async fn set(
         let failed: Vec<PolicyTestResult> = results.iter().filter(|result| !result.passed).cloned().collect();
         require_passed(uid, &failed)?;
     }
-    let response = ours::PolicyTestResults { policy: uid.as_str().into(), results };
+    let response = own::PolicyTestResults { policy: uid.as_str().into(), results };
     if tests == before {
         return Ok(Changed::nothing(response));
     }
-    let [before, after] = [before, tests].map(|tests| ours::PolicyTestList { tests });
+    let [before, after] = [before, tests].map(|tests| own::PolicyTestList { tests });
     put(tx, uid, &after).await?;
     let snapshot =
-        |list: &ours::PolicyTestList| Some(list).filter(|list| !list.tests.is_empty()).map(ResourceSnapshot::of);
+        |list: &own::PolicyTestList| Some(list).filter(|list| !list.tests.is_empty()).map(ResourceSnapshot::of);
     let change =
         Change { kind: LIBRARY_POLICY, uid: uid.as_str().into(), before: snapshot(&before), after: snapshot(&after) };
-    let event = ours::SetPolicyTestsRequest { tests: after.tests, ..request.clone() };
+    let event = own::SetPolicyTestsRequest { tests: after.tests, ..request.clone() };
     Ok(Changed::many(vec![change], response).with_event(uid, &event))
 }
 
 /// Replaces a policy, also while tests fail if that is forced.
 async fn update(
     tx: &mut WriteTx,
-    call: &Authorized<ours::UpdateTestedPolicyRequest>,
-) -> Result<Changed<ours::UpdateTestedPolicyResponse>> {
+    call: &Authorized<own::UpdateTestedPolicyRequest>,
+) -> Result<Changed<own::UpdateTestedPolicyResponse>> {
     let uid = call.require_scope()?;
     let given = call.request().policy.clone().unwrap_or_default();
     let (changed, failed) = policies::replace(tx, call, uid, given).await?;
     if !call.request().force {
         require_passed(uid, &failed)?;
     }
-    Ok(changed.map(|policy| ours::UpdateTestedPolicyResponse { policy: Some(policy), failed }))
+    Ok(changed.map(|policy| own::UpdateTestedPolicyResponse { policy: Some(policy), failed }))
 }
 
 /// The tests of a policy that it fails.
@@ -132,8 +132,8 @@ pub(super) fn require_passed(uid: &Uidp, failed: &[PolicyTestResult]) -> Result<
     if failed.is_empty() {
         return Ok(());
     }
-    let named: Vec<String> = failed.iter().take(NAMED).map(described).collect();
-    let more = match failed.len().saturating_sub(NAMED) {
+    let named: Vec<String> = failed.iter().take(MAX_EXAMPLES).map(described).collect();
+    let more = match failed.len().saturating_sub(MAX_EXAMPLES) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
@@ -153,7 +153,7 @@ fn violations(uid: &Uidp, failed: &[PolicyTestResult]) -> Vec<PreconditionViolat
         let subject = shortened(result.test.as_ref().map(|test| test.purl.clone()).unwrap_or_default());
         let description = described(result);
         bytes += FAILED.len() + subject.len() + description.len();
-        if bytes > MOST_DETAILS {
+        if bytes > MAX_DETAILS {
             break;
         }
         listed.push(PreconditionViolation { kind: FAILED, subject, description });
@@ -167,8 +167,8 @@ fn violations(uid: &Uidp, failed: &[PolicyTestResult]) -> Vec<PreconditionViolat
 
 /// A text that a request may have made long.
 fn shortened(mut text: String) -> String {
-    if text.len() > MOST_QUOTED {
-        text.truncate(text.floor_char_boundary(MOST_QUOTED));
+    if text.len() > MAX_QUOTED {
+        text.truncate(text.floor_char_boundary(MAX_QUOTED));
         text.push_str("...");
     }
     text
@@ -196,8 +196,8 @@ async fn results(
 ) -> Result<Vec<PolicyTestResult>> {
     let purls: Vec<String> = tests.iter().map(|test| test.purl.clone()).collect();
     let decisions = decisions::decided(tx, &purls, policy, now).await?;
-    let result = |(test, decision): (PolicyTest, ours::Decision)| {
-        let ours::Decision { allowed, reason, .. } = decision;
+    let result = |(test, decision): (PolicyTest, own::Decision)| {
+        let own::Decision { allowed, reason, .. } = decision;
         let is_expected = allowed == (test.expected() == ExpectedDecision::Allowed);
         let passed = is_expected && (test.reason.is_empty() || test.reason == reason);
         PolicyTestResult { test: Some(test), passed, allowed, reason }
@@ -208,11 +208,11 @@ async fn results(
 async fn stored(tx: &mut ReadTx, uid: &Uidp) -> Result<Vec<PolicyTest>> {
     let sql = "SELECT tests FROM library_policy_tests WHERE policy = $1";
     let bytes = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
-    let list = ours::PolicyTestList::decode(bytes.unwrap_or_default().as_slice()).map_err(Error::internal)?;
+    let list = own::PolicyTestList::decode(bytes.unwrap_or_default().as_slice()).map_err(Error::internal)?;
     Ok(list.tests)
 }
 
-async fn put(tx: &mut WriteTx, uid: &Uidp, list: &ours::PolicyTestList) -> Result<()> {
+async fn put(tx: &mut WriteTx, uid: &Uidp, list: &own::PolicyTestList) -> Result<()> {
     if list.tests.is_empty() {
         return remove(tx, uid).await;
     }

@@ -42,8 +42,8 @@ async fn purge(
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let zapped = resolutions::languages(request.ecosystem)?;
-    if let Some(answered) = answered_before(tx, &organization, request).await? {
-        return Ok(Changed::nothing(answered));
+    if let Some(response) = answered_before(tx, &organization, request).await? {
+        return Ok(Changed::nothing(response));
     }
     let before = resolutions::watermarks(tx, &organization).await?;
     let mut after = before.clone();
@@ -52,7 +52,7 @@ async fn purge(
         let retired_count = live(tx, &organization, mark, request).await?;
         if !request.dry_run {
             forget(tx, &organization, mark, request).await?;
-            mark.zap_count += 1;
+            mark.purge_count += 1;
             mark.last_zapped_at = Some(call.now());
             resolutions::save(tx, &organization, mark).await?;
         }

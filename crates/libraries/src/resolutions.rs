@@ -22,7 +22,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 pub(super) struct Watermark {
     pub(super) language: Language,
     pub(super) generation: i64,
-    pub(super) zap_count: i64,
+    pub(super) purge_count: i64,
     pub(super) opted_out: bool,
     pub(super) last_zapped_at: Option<Micros>,
 }
@@ -30,14 +30,14 @@ pub(super) struct Watermark {
 impl Watermark {
     /// Of an ecosystem that no one has touched.
     fn first(language: Language) -> Watermark {
-        Watermark { language, generation: 1, zap_count: 0, opted_out: false, last_zapped_at: None }
+        Watermark { language, generation: 1, purge_count: 0, opted_out: false, last_zapped_at: None }
     }
 
     pub(super) fn shown(&self) -> v1::ResolutionCacheWatermark {
         v1::ResolutionCacheWatermark {
             ecosystem: self.language.wire(false) as i32,
             generation: self.generation,
-            zap_count: self.zap_count,
+            zap_count: self.purge_count,
             opted_out: self.opted_out,
             last_zapped_at: self.last_zapped_at.and_then(timestamp),
         }
@@ -52,7 +52,7 @@ pub(super) async fn watermarks(tx: &mut ReadTx, organization: &Uidp) -> Result<V
         Ok::<_, Error>(Watermark {
             language: Language::of_number(row.int(0)?)?,
             generation: row.int(1)?,
-            zap_count: row.int(2)?,
+            purge_count: row.int(2)?,
             opted_out: row.bool(3)?,
             last_zapped_at: row.opt_int(4)?,
         })
@@ -76,7 +76,7 @@ pub(super) async fn save(tx: &mut WriteTx, organization: &Uidp, mark: &Watermark
         Value::from(organization.as_str()),
         Value::Int(mark.language.number()),
         Value::Int(mark.generation),
-        Value::Int(mark.zap_count),
+        Value::Int(mark.purge_count),
         Value::Bool(mark.opted_out),
         Value::OptInt(mark.last_zapped_at),
     ];
@@ -121,25 +121,26 @@ async fn set_opt_out(
         mark.opted_out = request.opted_out;
         save(tx, &organization, mark).await?;
     }
-    let answer = v1::ResolutionCacheOptOut {
+    let response = v1::ResolutionCacheOptOut {
         id: organization.as_str().into(),
         watermarks: after.iter().map(Watermark::shown).collect(),
     };
     if before == after {
-        return Ok(Changed::nothing(answer));
+        return Ok(Changed::nothing(response));
     }
-    Ok(changed(&organization, (&before, &after), answer, request))
+    Ok(changed(&organization, (&before, &after), response, request))
 }
 
 /// The change of watermarks, with its event.
 pub(super) fn changed<T, M: Message + prost::Name>(
     organization: &Uidp,
     (before, after): (&[Watermark], &[Watermark]),
-    answer: T,
+    response: T,
     request: &M,
 ) -> Changed<T> {
     let (before, after) = (state(organization, before), state(organization, after));
-    Changed::one(RESOLUTION_CACHE, organization, Some(&before), Some(&after), answer).with_event(organization, request)
+    Changed::one(RESOLUTION_CACHE, organization, Some(&before), Some(&after), response)
+        .with_event(organization, request)
 }
 
 /// A version that an organization was served.

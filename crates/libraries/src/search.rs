@@ -267,7 +267,7 @@ pub(super) fn trigrams(folded: &str) -> Vec<String> {
 
 /// Rows of a trigram that are counted before it is called frequent.
 const FREQUENT: i64 = 1000;
-/// Most trigrams of a text that are compared.
+/// Maximum number of trigrams of a text that are compared.
 const WEIGHED: usize = 24;
 
 /// The trigram of a text that the fewest names have; none if the text is too short.
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trigrams_are_told_once() {
+    fn trigrams_are_unique() {
         assert_eq!(trigrams("aaaab"), ["aaa", "aab"]);
         assert_eq!(trigrams("äöü"), ["äöü"]);
         assert!(trigrams("ab").is_empty());

@@ -93,10 +93,10 @@ pub(super) async fn all(
     sources: Sources<'_>,
     slice: Option<(usize, usize)>,
 ) -> Result<Vec<VersionRow>> {
-    let (offset, limit) = slice.unwrap_or((0, MOST_AT_ONCE));
+    let (offset, limit) = slice.unwrap_or((0, MAX_AT_ONCE));
     let mut sql = select(artifact, sources);
     sql.push(" ORDER BY v.sort_key DESC, v.version DESC, v.source DESC");
-    sql.bind(" LIMIT ", limit.min(MOST_AT_ONCE + 1) as i64).bind(" OFFSET ", i64::try_from(offset).unwrap_or(i64::MAX));
+    sql.bind(" LIMIT ", limit.min(MAX_AT_ONCE + 1) as i64).bind(" OFFSET ", i64::try_from(offset).unwrap_or(i64::MAX));
     let mut rows = tx.query(&sql.text, &sql.params, VersionRow::read).await?;
     mark_malware(tx, artifact, &mut rows).await?;
     Ok(rows)
@@ -111,8 +111,8 @@ async fn mark_malware(tx: &mut ReadTx, artifact: &ArtifactRow, rows: &mut [Versi
     Ok(())
 }
 
-/// Most versions of one response; no package has as many.
-const MOST_AT_ONCE: usize = 100_000;
+/// Maximum number of versions of one response; no package has as many.
+const MAX_AT_ONCE: usize = 100_000;
 
 /// One page, the highest version first unless the request says otherwise.
 pub(super) async fn page<T>(

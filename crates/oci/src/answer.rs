@@ -73,7 +73,7 @@ impl From<ContentError> for Refused {
             }
             ContentError::Torn | ContentError::TooManyBodies(_) => Refused::new(RefusalCode::BlobUploadInvalid, text),
             ContentError::Busy => Refused::new(RefusalCode::BlobUploadInvalid, text).with_status(StatusCode::CONFLICT),
-            ContentError::Broken => Refused::new(
+            ContentError::Interrupted => Refused::new(
                 RefusalCode::SizeInvalid,
                 "the body broke off, or has another length than was promised: the upload is as it was before",
             ),
@@ -146,7 +146,7 @@ pub(crate) fn response_of(refused: Refused) -> Response {
             let (code, usual) = protocol_code(refusal.code);
             json(status.unwrap_or(usual), &body(code, &refusal.message, refusal.detail))
         }
-        RegistryError::Failed(error) => bowline_fronts::failed(&error, |usual, error| {
+        RegistryError::Failed(error) => bowline_fronts::error_response(&error, |usual, error| {
             let (code, detail) = match error.reason() {
                 Reason::StorageFull => ("DENIED", json!({ "reason": Reason::StorageFull.name() })),
                 _ => ("UNKNOWN", Value::Null),

@@ -24,7 +24,7 @@ impl Distribution {
 
     async fn pull_blob(&self, request: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
         let blob = self.available_blob(request, name, digest).await?;
-        let mut response = if range::is_known(request.header(header::IF_NONE_MATCH), digest.as_str()) {
+        let mut response = if range::is_not_modified(request.header(header::IF_NONE_MATCH), digest.as_str()) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             self.blob_body(request, name, digest, blob).await?
@@ -41,12 +41,12 @@ impl Distribution {
             self.registry.keep_blob(&request.client, name, digest.as_str()).await?;
         }
         let if_range = request.header(header::IF_RANGE);
-        let is_same = if_range.is_none_or(|tag| range::names(tag, digest.as_str()));
+        let is_same = if_range.is_none_or(|tag| range::matches_etag(tag, digest.as_str()));
         let range = request.header(header::RANGE).filter(|_| is_same && request.method == Method::GET);
         let (status, start, length) = match range::parse(range, size) {
             ByteRange::Whole => (StatusCode::OK, 0, size),
-            ByteRange::Part(start, length) => (StatusCode::PARTIAL_CONTENT, start, length),
-            ByteRange::Nothing => {
+            ByteRange::Part { start, length } => (StatusCode::PARTIAL_CONTENT, start, length),
+            ByteRange::Unsatisfiable => {
                 let refused = Refused::new(RefusalCode::SizeInvalid, format!("the blob has {size} bytes"));
                 let refused = refused.with_status(StatusCode::RANGE_NOT_SATISFIABLE);
                 return Err(refused.with_header(header::CONTENT_RANGE, format!("bytes */{size}")));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use bowline_authn::crypto::sha256;
 use bowline_authn::jwt::parse_unverified;
-use bowline_authn::wrap::sha256;
 use bowline_contract::Method as _;
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
@@ -42,8 +42,8 @@ pub(crate) struct Issued {
     pub(crate) expires_at: Micros,
 }
 
-/// Most credentials in the cache.
-const KEPT: usize = 10_000;
+/// Maximum number of credentials in the cache.
+const MAX_CREDENTIALS: usize = 10_000;
 
 /// Tokens that credentials were exchanged for, by the credential's digest.
 ///
@@ -60,7 +60,7 @@ struct CachedExchange {
 
 impl Default for Exchanged {
     fn default() -> Exchanged {
-        Exchanged(TtlCache::new(KEPT))
+        Exchanged(TtlCache::new(MAX_CREDENTIALS))
     }
 }
 
@@ -198,7 +198,7 @@ impl Distribution {
 
     /// Counts an exchange against the address, and refuses what can be none.
     fn admit(&self, credential: &Credential, origin: &RequestOrigin) -> Result<Caller, Refused> {
-        if Uidp::parse(&credential.user).is_err() && !self.is_ours(&credential.password) {
+        if Uidp::parse(&credential.user).is_err() && !self.is_issued_here(&credential.password) {
             // Counted like an exchange, although none begins.
             self.pipeline.limits.count_address(Surface::Registry, Some(origin.address))?;
             return Err(Refused::new(
@@ -228,8 +228,8 @@ impl Distribution {
             slice: None,
             resume: None,
         };
-        let answer = self.pipeline.dispatch(call).await.result.map_err(refused)?;
-        let raw = RawToken::decode(answer.payload).map_err(Error::internal)?;
+        let response = self.pipeline.dispatch(call).await.result.map_err(refused)?;
+        let raw = RawToken::decode(response.payload).map_err(Error::internal)?;
         let expiry = raw.expiry.as_ref().map_or(0, |expiry| expiry.seconds);
         Ok(Issued { token: raw.token.into(), expires_at: expiry * 1_000_000 })
     }
@@ -239,7 +239,7 @@ impl Distribution {
         Ok(method.ok_or_else(|| Error::internal("the exchange is not in the contract"))?.index)
     }
 
-    fn is_ours(&self, token: &str) -> bool {
+    fn is_issued_here(&self, token: &str) -> bool {
         parse_unverified(token).is_ok_and(|presented| presented.issuer == self.pipeline.settings.auth_url)
     }
 }

@@ -1,8 +1,8 @@
 //! Blobs that are fetched from another registry.
 
 use axum::http::Method;
+use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
-use bowline_authn::wrap::random_bytes;
 use bowline_content::{Content, ContentError, Digest};
 use bowline_core::hex;
 use bowline_registry::content::{Name, OpenUpload, Registry, RegistryError, StoredBlob, UpstreamConfig};

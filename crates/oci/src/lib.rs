@@ -109,15 +109,15 @@ pub fn router(distribution: Arc<Distribution>, count: Count) -> Router {
     // Everyone is admitted here: `credentials` applies the rate limit, whose key (identity or address) depends on the
     // credential.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
-    let refuse = |_: &str, error| answer::response_of(Refused::from(error));
-    let front = Front { transport: "oci", name: access::name, admit, refuse, count };
+    let render_rejection = |_: &str, error| answer::response_of(Refused::from(error));
+    let front = Front { transport: "oci", name: access::name, admit, render_rejection, count };
     let routes = Router::new()
         .route("/token", any(token::serve))
         .route("/v2", any(serve))
         .route("/v2/", any(serve))
         .route("/v2/{*rest}", any(serve))
         .with_state(distribution);
-    front.around(routes)
+    front.wrap(routes)
 }
 
 /// A request that was read as far as its path, by someone who is known.

@@ -13,10 +13,10 @@ use futures_util::StreamExt as _;
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_verb};
 use crate::{Distribution, DistributionRequest, body, range};
 
-/// Most bytes of a config that is looked into.
+/// Maximum bytes of a config that is looked into.
 pub(crate) const CONFIG_BYTES: u64 = 4 << 20;
 /// Tags that one push may give.
-const MOST_TAGS: usize = 20;
+const MAX_TAGS: usize = 20;
 /// How long a manifest may take to arrive: it is small.
 const MANIFEST_TIME: Duration = Duration::from_secs(60);
 
@@ -46,9 +46,9 @@ impl Distribution {
             self.registry.note_pull(&request.client, name, reference, &pulled);
         }
         let found = pulled.manifest;
-        let is_known = range::is_known(request.header(header::IF_NONE_MATCH), &found.digest);
+        let is_not_modified = range::is_not_modified(request.header(header::IF_NONE_MATCH), &found.digest);
         let length = found.content.len();
-        let mut response = if is_known {
+        let mut response = if is_not_modified {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             let mut response = typed(StatusCode::OK, &found.media_type, found.content);
@@ -129,8 +129,8 @@ fn further_tags(request: &DistributionRequest, reference: &Reference) -> Result<
         let message = "tags are given as parameters where the manifest is pushed by its digest";
         return Err(Refused::new(RefusalCode::ManifestInvalid, message));
     }
-    if tags.len() > MOST_TAGS {
-        let message = format!("at most {MOST_TAGS} tags at once: push the manifest again for the others");
+    if tags.len() > MAX_TAGS {
+        let message = format!("at most {MAX_TAGS} tags at once: push the manifest again for the others");
         return Err(Refused::new(RefusalCode::ManifestInvalid, message).with_status(StatusCode::URI_TOO_LONG));
     }
     let tag = |text: &String| match Reference::parse(text) {

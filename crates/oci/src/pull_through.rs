@@ -26,7 +26,7 @@ impl Distribution {
     ) -> Result<PulledManifest, Refused> {
         let found = self.registry.pull_manifest(&request.client, name, reference).await;
         let is_fetched = match (&found, reference) {
-            (Ok(pulled), Reference::Tag(tag)) if pulled.is_mirrored => {
+            (Ok(pulled), Reference::Tag(tag)) if pulled.is_replicated => {
                 self.refreshed(request, name, tag, &pulled.manifest.digest).await?
             }
             (Err(error), _) if is_absent(error) => self.supplied(request, name, reference).await?,
@@ -129,10 +129,10 @@ impl Distribution {
             Err(Unanswered { problem: Problem::Absent, .. }) => return Ok(false),
             Err(unanswered) => return Err(self.without(request, name, &unanswered).await?),
         };
-        let (said, content_type) = (stated_digest(&opened), text_of(&opened, header::CONTENT_TYPE));
+        let (stated, content_type) = (stated_digest(&opened), text_of(&opened, header::CONTENT_TYPE));
         let content = opened.whole(MAX_MANIFEST_BYTES).await.map_err(away)?.to_vec();
-        let named = match (reference, said) {
-            (Reference::Tag(_), Some(said)) => Reference::Digest(said),
+        let named = match (reference, stated) {
+            (Reference::Tag(_), Some(stated)) => Reference::Digest(stated),
             _ => reference.clone(),
         };
         let digest = digest_of(&named, &content)?;

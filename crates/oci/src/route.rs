@@ -89,8 +89,8 @@ fn read_tag(text: &str) -> Result<String, Refusal> {
 }
 
 fn read_id(text: &str) -> Result<String, Refusal> {
-    let is_ours = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if is_ours {
+    let is_upload_id = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_upload_id {
         return Ok(text.into());
     }
     Err(refusal(RefusalCode::BlobUploadUnknown, "there is no such upload of yours: begin a new one"))

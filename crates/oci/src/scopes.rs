@@ -17,8 +17,8 @@ pub(crate) fn read<'a>(parameters: impl Iterator<Item = &'a str>) -> Vec<Scope> 
 }
 
 fn scope(text: &str) -> Scope {
-    let inside = text.split_once(':').filter(|(kind, _)| *kind == "repository" || kind.starts_with("repository("));
-    let name = inside.map(|(_, rest)| rest.rsplit_once(':').map_or(rest, |(name, _)| name));
+    let resource = text.split_once(':').filter(|(kind, _)| *kind == "repository" || kind.starts_with("repository("));
+    let name = resource.map(|(_, rest)| rest.rsplit_once(':').map_or(rest, |(name, _)| name));
     name.and_then(Name::parse).map_or(Scope::Other, Scope::Repository)
 }
 

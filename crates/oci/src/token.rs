@@ -5,7 +5,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, hex};
 use bowline_fronts::request::is_form;
@@ -20,9 +20,9 @@ use crate::{Distribution, IDLE, Shared, body, route};
 
 /// How long a token that everyone gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
-/// Most bytes of a form.
+/// Maximum bytes of a form.
 const FORM: usize = 64 << 10;
-/// Most scopes that are looked at.
+/// Maximum number of scopes that are looked at.
 const SCOPES: usize = 100;
 
 pub(crate) async fn serve(

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderName, Method, StatusCode, header};
 use axum::response::Response;
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
 use bowline_registry::content::{Name, OpenUpload, RefusalCode, RegistryClient, RegistryError, StoredBlob};
@@ -15,7 +15,7 @@ use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::body::BodyError;
 use crate::{Distribution, DistributionRequest, body, range};
 
-/// Most bytes of a blob.
+/// Maximum bytes of a blob.
 pub(crate) const BLOB_BYTES: u64 = 1 << 40;
 
 impl Distribution {
@@ -74,16 +74,16 @@ impl Distribution {
         }
         let digest = request.parameter("digest").filter(|_| request.method == Method::PUT);
         let upload = self.registry.own_upload(&request.client, name, id, digest).await?;
-        let mut place = UploadTarget { name, id, upload };
+        let mut target = UploadTarget { name, id, upload };
         match request.method {
             Method::PATCH => {
-                let (_, uploaded) = self.append(request, body, &mut place, Algorithm::Sha256).await?;
-                self.registry.upload_grew(&mut place.upload, uploaded).await?;
+                let (_, uploaded) = self.append(request, body, &mut target, Algorithm::Sha256).await?;
+                self.registry.upload_grew(&mut target.upload, uploaded).await?;
                 Ok(under_way(name, id, uploaded, StatusCode::ACCEPTED))
             }
             Method::PUT => {
                 let digest = digest.ok_or_else(|| Refused::new(RefusalCode::DigestInvalid, "digest is required"))?;
-                self.append_and_finish(request, body, place, &read_digest(digest)?).await
+                self.append_and_finish(request, body, target, &read_digest(digest)?).await
             }
             Method::DELETE => {
                 self.end(request, name, id).await?;
@@ -99,7 +99,7 @@ impl Distribution {
         &self,
         request: &DistributionRequest,
         body: Body,
-        place: &mut UploadTarget<'_>,
+        target: &mut UploadTarget<'_>,
         algorithm: Algorithm,
     ) -> Result<(RegistryClient, u64), Refused> {
         let range = match request.header(header::CONTENT_RANGE) {
@@ -111,7 +111,7 @@ impl Distribution {
         };
         let start = range.map(|(first, _)| first);
         let promised = range.map(|(first, last)| last - first + 1);
-        let UploadTarget { name, id, upload } = place;
+        let UploadTarget { name, id, upload } = target;
         let (before, room) = (upload.bytes(), upload.room());
         let growth = Mutex::new(Growth::of(upload));
         let parts = self.noted(body::parts(body, promised), &growth);
@@ -167,12 +167,12 @@ impl Distribution {
         &self,
         request: &DistributionRequest,
         body: Body,
-        mut place: UploadTarget<'_>,
+        mut target: UploadTarget<'_>,
         digest: &Digest,
     ) -> Answer {
-        let (client, _) = self.append(request, body, &mut place, digest.algorithm()).await?;
-        self.registry.keep_upload(&mut place.upload).await?;
-        let UploadTarget { name, id, .. } = place;
+        let (client, _) = self.append(request, body, &mut target, digest.algorithm()).await?;
+        self.registry.keep_upload(&mut target.upload).await?;
+        let UploadTarget { name, id, .. } = target;
         let stored = match self.content.finish(id, digest).await {
             Ok(stored) => stored,
             Err(error) => {

@@ -5,9 +5,9 @@
 //! could get the password from the other anyway. The target of a redirect to another origin gets neither the
 //! password nor a token of it.
 
+mod caches;
 mod challenge;
 mod checks;
-mod known;
 mod problem;
 
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
 
+use caches::{UpstreamCaches, UpstreamResource};
 use challenge::{Challenge, challenges};
-use known::{Known, Thing};
 pub(crate) use problem::Problem;
 
 /// Redirects that are followed; each address is checked again.
@@ -45,7 +45,7 @@ const MARGIN: u64 = 10;
 pub struct Upstream {
     client: GuardedClient,
     clock: Arc<dyn Clock>,
-    known: Known,
+    caches: UpstreamCaches,
     under_way: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -66,7 +66,7 @@ struct Grant {
 impl Upstream {
     /// Nothing known of any of them yet.
     pub fn new(client: GuardedClient, clock: Arc<dyn Clock>) -> Upstream {
-        Upstream { client, clock, known: Known::new(), under_way: Mutex::default() }
+        Upstream { client, clock, caches: UpstreamCaches::new(), under_way: Mutex::default() }
     }
 
     /// A lock for what has this key, so that it is fetched once.
@@ -92,15 +92,15 @@ impl Upstream {
         rest: &str,
         accept: &str,
     ) -> Result<Opened, Unanswered> {
-        let thing = Thing { upstream, rest };
+        let resource = UpstreamResource { upstream, rest };
         let invalid = |error: FetchError| Unanswered { problem: error.into(), is_new: true };
         let url = address(&upstream.url, rest).map_err(invalid)?;
-        if let Some(problem) = self.known.problem(thing, &url, self.clock.now()) {
+        if let Some(problem) = self.caches.problem(resource, &url, self.clock.now()) {
             return Err(Unanswered { problem, is_new: false });
         }
         let answered = self.followed(method, upstream, url.clone(), accept).await;
         answered.map_err(|problem| {
-            self.known.put_problem(thing, &url, problem, self.clock.now());
+            self.caches.put_problem(resource, &url, problem, self.clock.now());
             Unanswered { problem, is_new: true }
         })
     }
@@ -116,7 +116,7 @@ impl Upstream {
         let mut url = first;
         // Whether no redirect has led to another origin yet, and whether the proof is of this very request.
         let (mut is_home, mut is_fresh) = (true, false);
-        let mut proof = self.known.grant(upstream, self.clock.now());
+        let mut proof = self.caches.authorization(upstream, self.clock.now());
         for _ in 0..=HOPS {
             let request = request(method.clone(), &url, accept, proof.as_deref())?;
             let sent = self.client.open(request, HEAD, SILENCE).await;
@@ -129,7 +129,7 @@ impl Upstream {
                 let header: Arc<str> = grant.header.into();
                 if is_home {
                     let lifetime = (grant.seconds.saturating_sub(MARGIN) * 1_000_000) as Micros;
-                    self.known.put_grant(upstream, &header, lifetime, self.clock.now());
+                    self.caches.put_authorization(upstream, &header, lifetime, self.clock.now());
                 }
                 (proof, is_fresh) = (Some(header), true);
             } else if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
@@ -184,26 +184,26 @@ impl Upstream {
         }
         let proof = account.map(basic);
         let request = request(Method::GET, &url, "application/json", proof.as_deref())?;
-        let answer = self.client.fetch(request, Limits::default()).await?;
-        match answer.status {
+        let response = self.client.fetch(request, Limits::default()).await?;
+        match response.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if account.is_some() => {
-                return Err(Problem::Unknown(answer.status.as_u16()));
+                return Err(Problem::Unknown(response.status.as_u16()));
             }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Problem::Unidentified),
-            StatusCode::NOT_FOUND => return Err(FetchError::Status(answer.status.as_u16()).into()),
-            status if !status.is_success() => return Err(Problem::of(status, &answer.headers)),
+            StatusCode::NOT_FOUND => return Err(FetchError::Status(response.status.as_u16()).into()),
+            status if !status.is_success() => return Err(Problem::of(status, &response.headers)),
             _ => {}
         }
-        token_of(&answer.body)
+        token_of(&response.body)
     }
 }
 
 /// The token in the response of a token service.
 fn token_of(body: &[u8]) -> Result<Grant, Problem> {
-    let answer: Value = serde_json::from_slice(body).map_err(|_| FetchError::NotJson)?;
-    let token = ["token", "access_token"].into_iter().find_map(|name| answer.get(name).and_then(Value::as_str));
+    let response: Value = serde_json::from_slice(body).map_err(|_| FetchError::NotJson)?;
+    let token = ["token", "access_token"].into_iter().find_map(|name| response.get(name).and_then(Value::as_str));
     let token = token.ok_or(FetchError::Status(StatusCode::UNAUTHORIZED.as_u16()))?;
-    let seconds = answer.get("expires_in").and_then(Value::as_u64).unwrap_or(TOKEN).min(LONGEST_TOKEN);
+    let seconds = response.get("expires_in").and_then(Value::as_u64).unwrap_or(TOKEN).min(LONGEST_TOKEN);
     Ok(Grant { header: format!("Bearer {token}"), seconds })
 }
 

@@ -23,11 +23,11 @@ pub(crate) fn document(bytes: Vec<u8>) -> Answer {
 
 /// Whole records, as they are stored.
 pub(crate) fn records(results: Results<Vec<u8>>) -> Answer {
-    let mut out = Vec::with_capacity(results.found.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
+    let mut out = Vec::with_capacity(results.matches.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
     out.push(b'{');
-    if !results.found.is_empty() {
+    if !results.matches.is_empty() {
         out.extend(b"\"vulns\":[");
-        for (i, record) in results.found.iter().enumerate() {
+        for (i, record) in results.matches.iter().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
@@ -68,7 +68,7 @@ struct Vuln<'a> {
 /// Ids with the times of their last change.
 pub(crate) fn ids(all: &[Results<RecordMatch>]) -> Result<Answer, Error> {
     let results = all.iter().map(|results| Answered {
-        vulns: results.found.iter().map(Vuln::of).collect(),
+        vulns: results.matches.iter().map(Vuln::of).collect(),
         next_page_token: results.next.as_deref().map(token),
     });
     serde_json::to_vec(&Batch { results: results.collect() }).map(document).map_err(Error::internal)
@@ -107,7 +107,7 @@ pub(crate) fn invalid(message: &str) -> Answer {
 
 /// What the server failed with, or its rate limit.
 pub(crate) fn failed(error: &Error) -> Answer {
-    bowline_fronts::failed(error, |status, error| refused(status, error.code(), error.message()))
+    bowline_fronts::error_response(error, |status, error| refused(status, error.code(), error.message()))
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use serde::de::DeserializeOwned;
 
 use crate::answer::{Answer, invalid, read_token, refused};
 
-/// Most bytes of a body.
+/// Maximum bytes of a body.
 pub const MAX_BODY: usize = 4 << 20;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// Most queries of a batch.
-const MOST_QUERIES: usize = 1000;
-/// Most bytes of a name, a version or a package URL.
+/// Maximum number of queries of a batch.
+const MAX_QUERIES: usize = 1000;
+/// Maximum bytes of a name, a version or a package URL.
 const LONGEST: usize = 4096;
 
 /// A query, not yet validated.
@@ -50,8 +50,8 @@ pub(crate) struct Batch {
 impl Batch {
     /// Validates all queries; the error names the first invalid one.
     pub(crate) fn queries(self) -> Result<Vec<Query>, String> {
-        if self.queries.len() > MOST_QUERIES {
-            return Err(format!("{} queries are too many; a batch has {MOST_QUERIES} at most", self.queries.len()));
+        if self.queries.len() > MAX_QUERIES {
+            return Err(format!("{} queries are too many; a batch has {MAX_QUERIES} at most", self.queries.len()));
         }
         let queries = self.queries.into_iter().enumerate();
         queries.map(|(i, asked)| asked.query().map_err(|what| format!("queries[{i}]: {what}"))).collect()

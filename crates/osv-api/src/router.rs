@@ -25,7 +25,8 @@ pub struct OsvApi {
 pub fn router(api: OsvApi) -> Router {
     let OsvApi { records, limits, count } = api;
     let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Osv, Some(origin.address));
-    let front = Front { transport: "osv", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
+    let front =
+        Front { transport: "osv", name, admit: Arc::new(admit), render_rejection: |_, error| failed(&error), count };
     let routes = Router::new()
         .route("/osv/v1/query", post(query))
         .route("/osv/v1/querybatch", post(query_batch))
@@ -33,7 +34,7 @@ pub fn router(api: OsvApi) -> Router {
         .route("/osv/{*rest}", any(nothing))
         .method_not_allowed_fallback(wrong_verb)
         .with_state(Arc::new(records));
-    front.around(routes)
+    front.wrap(routes)
 }
 
 fn name(_: &Method, path: &str) -> &'static str {

@@ -100,7 +100,7 @@ impl<'a> VersionQuery<'a> {
     /// Whether encoded ranges hold the version. Without a version every entry does; without a release in the ecosystem,
     /// entries of every release count.
     pub fn is_in(&self, ranges: &str) -> bool {
-        let mut entry = Entry { asked: self, applies: false, range: None };
+        let mut entry = Entry { query: self, applies: false, range: None };
         ranges.lines().any(|text| entry.read(text)) || entry.end_of_range()
     }
 
@@ -113,7 +113,7 @@ impl<'a> VersionQuery<'a> {
 
 /// The entry that is being read.
 struct Entry<'a> {
-    asked: &'a VersionQuery<'a>,
+    query: &'a VersionQuery<'a>,
     applies: bool,
     range: Option<Reading<'a>>,
 }
@@ -122,20 +122,20 @@ impl<'a> Entry<'a> {
     /// Returns true as soon as the version is affected.
     fn read(&mut self, text: &'a str) -> bool {
         let Some((kind, value)) = text.split_at_checked(1) else { return false };
-        match (kind, &self.asked.version) {
+        match (kind, &self.query.version) {
             ("e", version) => {
                 let before = self.end_of_range();
-                self.applies = self.asked.applies_to(value);
+                self.applies = self.query.applies_to(value);
                 return before || (self.applies && version.is_none());
             }
             (_, None) => return false,
             _ if !self.applies => return false,
-            ("v", Some(version)) => return version.is(value, self.asked.scheme),
+            ("v", Some(version)) => return version.is(value, self.query.scheme),
             ("S" | "E", Some(version)) => {
                 let before = self.end_of_range();
                 self.range = Some(match kind {
                     "S" => Reading::new(Scheme::SemVer, version.semantic.as_ref()),
-                    _ => Reading::new(self.asked.scheme, version.read.as_ref()),
+                    _ => Reading::new(self.query.scheme, version.read.as_ref()),
                 });
                 return before;
             }

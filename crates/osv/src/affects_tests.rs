@@ -89,7 +89,7 @@ fn a_version_that_cannot_be_ordered_is_in_no_range() {
 }
 
 #[test]
-fn releases_are_told_apart_if_one_is_asked_for() {
+fn releases_are_distinguished_if_one_is_requested() {
     let ranges = ranges_of(&json!({
         "package": {"ecosystem": "Debian:12", "name": "curl"},
         "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "2"}]}],

@@ -16,7 +16,7 @@ mod score;
 pub use affects::{Affects, VersionQuery};
 pub use facts::{Facts, Link, Rated};
 pub use package::{PackageKey, base_ecosystem};
-pub use parse::{LONGEST_ID, MOST_BYTES, Parsed, is_id, parse};
+pub use parse::{LONGEST_ID, MAX_BYTES, Parsed, is_id, parse};
 pub use purl::{Purl, PurlError};
 pub use record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
 pub use score::{Rating, base_score};

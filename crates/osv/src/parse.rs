@@ -7,11 +7,11 @@ use crate::canonical;
 use crate::record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
 use bowline_core::{Micros, rfc3339};
 
-/// Most bytes of a record.
-pub const MOST_BYTES: usize = 8 << 20;
-/// Most characters of an identifier.
+/// Maximum bytes of a record.
+pub const MAX_BYTES: usize = 8 << 20;
+/// Maximum characters of an identifier.
 pub const LONGEST_ID: usize = 128;
-/// Most characters of an ecosystem, a package's name or a version.
+/// Maximum characters of an ecosystem, a package's name or a version.
 const LONGEST_NAME: usize = 1024;
 
 /// A valid record, with its canonical form.
@@ -26,8 +26,8 @@ pub struct Parsed {
 
 /// Parses one record. The error is one line that names the member and what is wrong with it.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
-    if bytes.len() > MOST_BYTES {
-        return Err(format!("has {} bytes; at most {MOST_BYTES} are read", bytes.len()));
+    if bytes.len() > MAX_BYTES {
+        return Err(format!("has {} bytes; at most {MAX_BYTES} are read", bytes.len()));
     }
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let mut value: Value = serde_json::from_slice(bytes).map_err(|error| format!("is not JSON: {error}"))?;

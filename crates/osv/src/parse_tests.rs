@@ -99,7 +99,7 @@ fn a_broken_record_is_refused_with_its_reason() {
     }
     assert_eq!(parse(b"[]").unwrap_err(), "is not a JSON object");
     assert!(parse(b"{\"id\":").unwrap_err().starts_with("is not JSON: "));
-    assert!(parse(&vec![b' '; MOST_BYTES + 1]).unwrap_err().contains("at most"));
+    assert!(parse(&vec![b' '; MAX_BYTES + 1]).unwrap_err().contains("at most"));
     let deep = format!("{{\"id\":\"A\",\"x\":{}", "[".repeat(100_000));
     assert!(parse(deep.as_bytes()).unwrap_err().starts_with("is not JSON: "));
 }

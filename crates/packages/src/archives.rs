@@ -6,11 +6,11 @@ use std::io::BufReader;
 use bowline_formats::archive::{Limits, tar, zip};
 
 use crate::Refusal;
-use crate::limits::MOST_METADATA;
+use crate::limits::MAX_METADATA;
 
 /// What is too much of a package.
 const LIMITS: Limits =
-    Limits { members: 200_000, member: MOST_METADATA, unpacked: 64 << 30, times: 250, always: 16 << 20 };
+    Limits { members: 200_000, member: MAX_METADATA, unpacked: 64 << 30, times: 250, always: 16 << 20 };
 
 /// What was wanted of an archive.
 #[derive(Debug)]

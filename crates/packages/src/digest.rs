@@ -7,7 +7,7 @@ use std::path::Path;
 use aws_lc_rs::digest::{Context, SHA256, SHA512};
 
 use crate::Refusal;
-use crate::limits::MOST_FILE;
+use crate::limits::MAX_FILE;
 
 /// What identifies a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(crate) fn of(path: &Path) -> Result<FileFacts, Refusal> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| Refusal::damaged("has a name that is not UTF-8"))?.to_owned();
     let mut file = File::open(path)?;
-    if file.metadata()?.len() > MOST_FILE {
-        return Err(Refusal::hostile(format!("has more than {MOST_FILE} bytes")));
+    if file.metadata()?.len() > MAX_FILE {
+        return Err(Refusal::hostile(format!("has more than {MAX_FILE} bytes")));
     }
     let (mut sha256, mut sha512) = (Context::new(&SHA256), Context::new(&SHA512));
     let mut buffer = vec![0; 128 << 10];
@@ -40,8 +40,8 @@ pub(crate) fn of(path: &Path) -> Result<FileFacts, Refusal> {
         }
         size_bytes += read as u64;
         // It may grow while it is read.
-        if size_bytes > MOST_FILE {
-            return Err(Refusal::hostile(format!("has more than {MOST_FILE} bytes")));
+        if size_bytes > MAX_FILE {
+            return Err(Refusal::hostile(format!("has more than {MAX_FILE} bytes")));
         }
         sha256.update(&buffer[..read]);
         sha512.update(&buffer[..read]);

@@ -20,7 +20,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
     for line in head.filter(|line| !line.starts_with([' ', '\t'])) {
         let Some((field, value)) = line.split_once(':') else { continue };
         let value = value.trim();
-        let place = match field.to_ascii_lowercase().as_str() {
+        let target = match field.to_ascii_lowercase().as_str() {
             "name" => &mut metadata.name,
             "version" => &mut metadata.version,
             "summary" => &mut metadata.summary,
@@ -36,8 +36,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
             _ => continue,
         };
         // The first of a field counts, as for those who parse mail.
-        if place.is_empty() {
-            value.clone_into(place);
+        if target.is_empty() {
+            value.clone_into(target);
         }
     }
     if metadata.name.is_empty() || metadata.version.is_empty() {

@@ -1,8 +1,8 @@
 //! All limits on the size of packages.
 
-/// Most bytes of a file.
-pub(crate) const MOST_FILE: u64 = 16 << 30;
-/// Most bytes of metadata.
-pub(crate) const MOST_METADATA: u64 = 1 << 20;
+/// Maximum bytes of a file.
+pub(crate) const MAX_FILE: u64 = 16 << 30;
+/// Maximum bytes of metadata.
+pub(crate) const MAX_METADATA: u64 = 1 << 20;
 /// Deepest directory below the one that is walked.
-pub(crate) const MOST_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;

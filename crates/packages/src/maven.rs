@@ -7,32 +7,32 @@ use std::path::Path;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::limits::MOST_METADATA;
+use crate::limits::MAX_METADATA;
 use crate::{FileFacts, Package, Refusal, digest, line};
 
-/// Most files beside a POM; no version has more.
-const MOST_FILES: usize = 500;
+/// Maximum number of files beside a POM; no version has more.
+const MAX_FILES: usize = 500;
 
-/// Reads the version that a POM describes; `Foreign` for every other file. `below` is the path within the
+/// Reads the version that a POM describes; `Foreign` for every other file. `relative` is the path within the
 /// repository.
-pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
+pub(crate) fn read(path: &Path, relative: &Path) -> Result<Package, Refusal> {
     if path.extension().is_none_or(|extension| extension != "pom") {
         return Err(Refusal::Foreign);
     }
-    let place = Coordinates::of(below)?;
+    let coordinates = Coordinates::of(relative)?;
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_METADATA + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_METADATA {
-        return Err(Refusal::hostile(format!("has more than {MOST_METADATA} bytes")));
+    File::open(path)?.take(MAX_METADATA + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_METADATA {
+        return Err(Refusal::hostile(format!("has more than {MAX_METADATA} bytes")));
     }
     let pom = Pom::read(&bytes)?;
-    place.agrees(&pom)?;
+    coordinates.require_match(&pom)?;
     Ok(Package {
-        name: format!("{}:{}", place.group, place.artifact),
-        version: place.version.clone(),
+        name: format!("{}:{}", coordinates.group, coordinates.artifact),
+        version: coordinates.version.clone(),
         description: line(if pom.description.is_empty() { &pom.name } else { &pom.description }, 512),
         license: line(&pom.licenses.join(" OR "), 256),
-        files: files(path, &place)?,
+        files: files(path, &coordinates)?,
         manifest: String::new(),
         file_count: 0,
     })
@@ -46,8 +46,8 @@ struct Coordinates {
 }
 
 impl Coordinates {
-    fn of(below: &Path) -> Result<Coordinates, Refusal> {
-        let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
+    fn of(relative: &Path) -> Result<Coordinates, Refusal> {
+        let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();
         let parts = parts.ok_or_else(|| Refusal::damaged("lies in a directory whose name is not UTF-8"))?;
         let [group @ .., artifact, version, file] = parts.as_slice() else {
             return Err(Refusal::damaged("does not lie at group/artifact/version of the repository"));
@@ -60,12 +60,12 @@ impl Coordinates {
 
     /// The POM's coordinates must match its path. A property that a build fills in (`${...}`) is not
     /// compared.
-    fn agrees(&self, pom: &Pom) -> Result<(), Refusal> {
-        for (said, wanted) in
+    fn require_match(&self, pom: &Pom) -> Result<(), Refusal> {
+        for (declared, expected) in
             [(&pom.group, &self.group), (&pom.artifact, &self.artifact), (&pom.version, &self.version)]
         {
-            if !said.is_empty() && !said.contains("${") && said != wanted {
-                return Err(Refusal::hostile(format!("lies where {wanted:?} should be, and says {said:?}")));
+            if !declared.is_empty() && !declared.contains("${") && declared != expected {
+                return Err(Refusal::hostile(format!("lies where {expected:?} should be, and says {declared:?}")));
             }
         }
         Ok(())
@@ -73,21 +73,22 @@ impl Coordinates {
 }
 
 /// The files beside a POM that share the prefix of its name, without checksums and signatures.
-fn files(pom: &Path, place: &Coordinates) -> Result<Vec<FileFacts>, Refusal> {
-    const APART: &[&str] = &["md5", "sha1", "sha256", "sha512", "asc", "lastUpdated", "part"];
+fn files(pom: &Path, coordinates: &Coordinates) -> Result<Vec<FileFacts>, Refusal> {
+    const IGNORED_EXTENSIONS: &[&str] = &["md5", "sha1", "sha256", "sha512", "asc", "lastUpdated", "part"];
     let directory = pom.parent().ok_or_else(|| Refusal::damaged("lies nowhere"))?;
-    let start = format!("{}-", place.artifact);
+    let start = format!("{}-", coordinates.artifact);
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let (name, path) = (entry.file_name(), entry.path());
-        let is_apart = path.extension().and_then(|extension| extension.to_str()).is_none_or(|e| APART.contains(&e));
-        let is_wanted = name.to_str().is_some_and(|name| name.starts_with(&start)) && !is_apart;
+        let is_ignored =
+            path.extension().and_then(|extension| extension.to_str()).is_none_or(|e| IGNORED_EXTENSIONS.contains(&e));
+        let is_wanted = name.to_str().is_some_and(|name| name.starts_with(&start)) && !is_ignored;
         if is_wanted && entry.file_type()?.is_file() {
             paths.push(path);
         }
-        if paths.len() > MOST_FILES {
-            return Err(Refusal::hostile(format!("has more than {MOST_FILES} files beside it")));
+        if paths.len() > MAX_FILES {
+            return Err(Refusal::hostile(format!("has more than {MAX_FILES} files beside it")));
         }
     }
     paths.sort();
@@ -148,7 +149,7 @@ impl Pom {
     }
 
     fn take(&mut self, parent: &mut Pom, path: &[&str], text: &str) {
-        let place = match path {
+        let coordinates = match path {
             ["project", "groupId"] => &mut self.group,
             ["project", "artifactId"] => &mut self.artifact,
             ["project", "version"] => &mut self.version,
@@ -162,7 +163,7 @@ impl Pom {
             }
             _ => return,
         };
-        text.clone_into(place);
+        text.clone_into(coordinates);
     }
 }
 

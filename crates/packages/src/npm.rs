@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{Package, Refusal, archives, digest, line};
 
-/// Members of `package.json` that registries show to those who resolve dependencies.
-const SHOWN: &[&str] = &[
+/// Fields of `package.json` in registry metadata, which clients resolve dependencies with.
+const REGISTRY_FIELDS: &[&str] = &[
     "name",
     "version",
     "description",
@@ -34,8 +34,8 @@ const SHOWN: &[&str] = &[
     "bugs",
     "types",
 ];
-/// Most bytes of what is shown.
-const MOST_MANIFEST: usize = 64 << 10;
+/// Maximum bytes of the fields of one version.
+const MAX_REGISTRY_MANIFEST: usize = 64 << 10;
 /// Scripts that run when the package is installed.
 const INSTALL_SCRIPTS: [&str; 3] = ["preinstall", "install", "postinstall"];
 
@@ -59,12 +59,12 @@ pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
         description: line(&text("description"), 512),
         license: line(&license(&manifest), 256),
         files: vec![digest::of(path)?],
-        manifest: shown(&manifest)?,
+        manifest: registry_manifest(&manifest)?,
         file_count: found.files,
     })
 }
 
-/// The licence, which older packages write as objects.
+/// The license, which older packages write as objects.
 fn license(manifest: &Map<String, Value>) -> String {
     let one = |value: &Value| value.as_str().or_else(|| value.get("type").and_then(Value::as_str)).map(String::from);
     let several = || {
@@ -74,18 +74,18 @@ fn license(manifest: &Map<String, Value>) -> String {
     manifest.get("license").and_then(one).or_else(several).unwrap_or_default()
 }
 
-fn shown(manifest: &Map<String, Value>) -> Result<String, Refusal> {
-    let mut shown: Map<String, Value> = manifest
+fn registry_manifest(manifest: &Map<String, Value>) -> Result<String, Refusal> {
+    let mut fields: Map<String, Value> = manifest
         .iter()
-        .filter(|(member, _)| SHOWN.contains(&member.as_str()))
+        .filter(|(member, _)| REGISTRY_FIELDS.contains(&member.as_str()))
         .map(|(m, v)| (m.clone(), v.clone()))
         .collect();
     let scripts = manifest.get("scripts");
     if INSTALL_SCRIPTS.iter().any(|script| scripts.is_some_and(|scripts| scripts.get(script).is_some())) {
-        shown.insert("hasInstallScript".into(), Value::Bool(true));
+        fields.insert("hasInstallScript".into(), Value::Bool(true));
     }
-    let text = Value::Object(shown).to_string();
-    if text.len() > MOST_MANIFEST {
+    let text = Value::Object(fields).to_string();
+    if text.len() > MAX_REGISTRY_MANIFEST {
         return Err(Refusal::hostile(format!("has a package.json of which {} bytes would be shown", text.len())));
     }
     Ok(text)

@@ -60,7 +60,7 @@ fn agrees(metadata: &Metadata, name: &str, version: &str) -> Result<(), Refusal>
     let same_name = normalized(&metadata.name) == normalized(name);
     let parsed = |text: &str| Version::parse(Scheme::Pep440, &text.replace('_', "-"));
     let same_version = match (parsed(&metadata.version), parsed(version)) {
-        (Ok(said), Ok(named)) => said == named,
+        (Ok(declared), Ok(named)) => declared == named,
         _ => metadata.version == version,
     };
     if same_name && same_version {

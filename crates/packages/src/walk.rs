@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::limits::MOST_DEPTH;
+use crate::limits::MAX_DEPTH;
 use crate::{Layout, Package, Refusal, WalkItem, maven, npm, python};
 
 /// What is found in a directory. Links are not followed.
@@ -43,8 +43,8 @@ impl Walk {
         if !kind.is_dir() {
             return Some(Err(Refusal::damaged("is neither a file nor a directory; links are not followed")));
         }
-        if self.open.len() > MOST_DEPTH {
-            return Some(Err(Refusal::hostile(format!("lies deeper than {MOST_DEPTH} directories"))));
+        if self.open.len() > MAX_DEPTH {
+            return Some(Err(Refusal::hostile(format!("lies deeper than {MAX_DEPTH} directories"))));
         }
         match entries(path) {
             Ok(entries) => {

@@ -242,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn damage_is_refused_and_never_panics(at in 0..2000_usize, flip in 1..=255_u8, cut in prop::option::of(0..2000_usize)) {
+    fn damage_is_rejected_or_harmless(at in 0..2000_usize, flip in 1..=255_u8, cut in prop::option::of(0..2000_usize)) {
         let tarball = tar(&[("package/package.json", br#"{"name":"n","version":"1.0.0"}"#)]);
         for (name, layout, mut bytes) in [
             ("foo_bar-1.0-py3-none-any.whl", Layout::Python, wheel(&[("a", b"b")])),
@@ -255,7 +255,7 @@ proptest! {
             }
             for (_, found) in Directory::of(&[(name, bytes)]).found(layout) {
                 if let Ok(package) = found {
-                    prop_assert!(["Foo_Bar", "n"].contains(&package.name.as_str()) || flip > 0);
+                    prop_assert!(["Foo_Bar", "n"].contains(&package.name.as_str()), "{}", package.name);
                 }
             }
         }

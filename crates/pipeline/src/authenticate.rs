@@ -20,7 +20,7 @@ pub struct OwnKeys {
     pub verification: Jwks,
 }
 
-/// Most verified tokens in the cache; above it the cache is cleared.
+/// Maximum number of verified tokens in the cache; above it the cache is cleared.
 const CACHED_TOKENS: usize = 10_000;
 
 /// Verifies tokens and caches the valid ones, by their SHA-256, until they expire.
@@ -58,7 +58,7 @@ impl Authenticator {
                 "Unauthenticated: send an API token in the header \"Authorization: Bearer <token>\"",
             ));
         };
-        let digest = bowline_authn::wrap::sha256(token.as_bytes());
+        let digest = bowline_authn::crypto::sha256(token.as_bytes());
         if let Some(facts) = self.cached(&digest)
             && now < facts.expires_at
             && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str()))

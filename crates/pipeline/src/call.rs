@@ -98,7 +98,7 @@ impl Context {
         let mut input = [0; 36];
         input[..32].copy_from_slice(&self.seed);
         input[32..].copy_from_slice(&n.to_be_bytes());
-        bowline_authn::wrap::sha256(&input)
+        bowline_authn::crypto::sha256(&input)
     }
 }
 

@@ -14,7 +14,7 @@ use bowline_store::{BoxFuture, Db, DryRunLimits, ReadTx, StoreError, WriteTx};
 
 use crate::Pipeline;
 
-/// Most attempts of one transaction. Each but the last found something new that it needs.
+/// Maximum number of attempts of one transaction. Each but the last found something new that it needs.
 const ATTEMPTS: usize = 32;
 
 /// Tells deferred work that no one waits for it any more.

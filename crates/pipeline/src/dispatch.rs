@@ -214,7 +214,7 @@ impl Pipeline {
             present: call.present,
             slice: call.slice,
             now,
-            seed: bowline_authn::wrap::random_bytes(),
+            seed: bowline_authn::crypto::random_bytes(),
             drawn: AtomicU32::new(0),
             page_key: self.page_key.clone(),
             vault: self.vault.clone(),

@@ -216,7 +216,7 @@ pub struct GrantsCache {
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
-/// Most callers in the cache; above it the cache is cleared.
+/// Maximum number of callers in the cache; above it the cache is cleared.
 const CACHED_CALLERS: usize = 20_000;
 
 impl GrantsCache {
@@ -341,12 +341,12 @@ mod tests {
                 .filter(|(group, _)| Uidp::parse(group).unwrap().contains(&asked))
                 .fold(CapabilitySet::EMPTY, |held, (_, set)| held.union(set));
             let left = capabilities.map_or(held, |set| held.intersection(&set));
-            let inside = scopes.is_empty() || scopes.iter().any(|scope| scope.contains(&asked));
-            prop_assert_eq!(grants.allows(&asked, &needed), inside && left.contains(&needed));
+            let is_in_scope = scopes.is_empty() || scopes.iter().any(|scope| scope.contains(&asked));
+            prop_assert_eq!(grants.allows(&asked, &needed), is_in_scope && left.contains(&needed));
 
             let decision = grants.decide(&asked, &needed);
             prop_assert_eq!(decision.missing.is_empty(), grants.allows(&asked, &needed));
-            let cause = match (inside, held.contains(&needed), left.contains(&needed)) {
+            let cause = match (is_in_scope, held.contains(&needed), left.contains(&needed)) {
                 (false, _, _) => Cause::NarrowedScopes,
                 (true, false, _) => Cause::NotHeld,
                 (true, true, false) => Cause::NarrowedCapabilities,

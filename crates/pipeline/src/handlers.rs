@@ -335,9 +335,9 @@ impl Handlers {
         assert_eq!(has_permission, needs_permission, "{} is registered as the wrong kind of handler", M::FULL_NAME);
         let streams = matches!(handler, Handler::Watch(_));
         assert_eq!(streams, method.server_streaming, "{} is registered as the wrong kind of handler", M::FULL_NAME);
-        let place = &mut self.table[method.index];
-        assert!(place.is_none(), "{} has two handlers", M::FULL_NAME);
-        *place = Some(handler);
+        let entry = &mut self.table[method.index];
+        assert!(entry.is_none(), "{} has two handlers", M::FULL_NAME);
+        *entry = Some(handler);
     }
 
     pub(crate) fn get(&self, method: usize) -> Option<&Handler> {

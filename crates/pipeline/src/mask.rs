@@ -45,8 +45,8 @@ impl Mask {
     }
 }
 
-/// Most paths of a mask: every field of a request is compared with each.
-const MOST_PATHS: usize = 100;
+/// Maximum number of paths of a mask: every field of a request is compared with each.
+const MAX_PATHS: usize = 100;
 
 /// The request field of an update that holds the resource, and its message; absent for other methods.
 pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescriptor)> {
@@ -56,8 +56,8 @@ pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescripto
 
 /// Checks a mask that the caller wrote: every path names a field that a caller may change.
 pub(crate) fn validate_explicit(resource: &MessageDescriptor, paths: Vec<String>) -> Result<Mask> {
-    if paths.len() > MOST_PATHS {
-        return Err(Error::invalid_field("updateMask", format!("at most {MOST_PATHS} paths")));
+    if paths.len() > MAX_PATHS {
+        return Err(Error::invalid_field("updateMask", format!("at most {MAX_PATHS} paths")));
     }
     let mut violations = Vec::new();
     let mut known = Vec::new();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn explicit_masks_are_judged() {
+    fn explicit_masks_are_validated() {
         let good =
             validate_explicit(&repo(), vec!["description".into(), "sync_config.google".into(), "activeTags".into()])
                 .unwrap();

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bowline_authn::wrap::{hmac_sha256, sha256};
+use bowline_authn::crypto::{hmac_sha256, sha256};
 use bowline_core::{Error, FieldViolation, Micros, Reason, Result};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::call::{Context, Paged};
 
 /// Default number of items on a page.
 const DEFAULT_PAGE_SIZE: i32 = 50;
-/// Most items on a page; more is served as this.
+/// Maximum number of items on a page; more is served as this.
 const MAX_PAGE_SIZE: i32 = 200;
 /// How long a page token lives: 3 days, in microseconds.
 const TOKEN_LIFETIME: Micros = 3 * 24 * 3600 * 1_000_000;
@@ -213,7 +213,7 @@ fn open_token(key: &PageKey, text: &str, binding: &[u8; 32], now: Micros) -> Res
     let split = token.len().checked_sub(TAG_LENGTH).filter(|at| *at > 9).ok_or_else(invalid)?;
     let (body, given) = token.split_at(split);
     let expected = tag(key, body, binding);
-    if !bowline_authn::wrap::constant_time_eq(&expected[..TAG_LENGTH], given) || body[0] != VERSION {
+    if !bowline_authn::crypto::constant_time_eq(&expected[..TAG_LENGTH], given) || body[0] != VERSION {
         return Err(invalid());
     }
     let issued = i64::from_be_bytes(std::array::from_fn(|i| body[1 + i]));

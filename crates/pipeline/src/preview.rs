@@ -228,6 +228,6 @@ fn too_slow(_: tokio::time::error::Elapsed) -> Error {
 
 /// Presents the error as the previewed method does.
 fn of_method(error: Error, method: &MethodInfo) -> Error {
-    let is_first_version = method.version == ApiVersion::V1;
-    error.with(Detail::PreviewOf { domain: method.domain.clone(), is_first_version })
+    let is_v1 = method.version == ApiVersion::V1;
+    error.with(Detail::PreviewOf { domain: method.domain.clone(), is_v1 })
 }

@@ -68,7 +68,7 @@ impl Refusals {
 }
 
 /// Buckets that are held, of those that are not full.
-const KEPT_BUCKETS: usize = 50_000;
+const MAX_BUCKETS: usize = 50_000;
 /// What a bucket holds, as the time that fills it.
 const DEPTH: Micros = 10_000_000;
 
@@ -136,7 +136,7 @@ impl RateLimits {
 impl<K: Eq + Hash> Buckets<K> {
     fn new(per_second: u32) -> Option<Buckets<K>> {
         let interval = 1_000_000_i64.checked_div(per_second.into())?.max(1);
-        Some(Buckets { interval, full_at: TtlCache::new(KEPT_BUCKETS) })
+        Some(Buckets { interval, full_at: TtlCache::new(MAX_BUCKETS) })
     }
 
     fn count(&self, key: K, now: Micros) -> Result<()> {

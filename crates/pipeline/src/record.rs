@@ -79,7 +79,8 @@ pub(crate) async fn record(
 }
 
 /// Appends the event of a method to the outbox, if the contract declares one. `act` is the `act` claim of the
-/// actor's token. Only for changes without a handler, such as those of a browser's sign-in.
+/// actor's token. Code outside of handlers calls it directly; handlers
+/// return their event in [`Changed`] instead.
 pub async fn record_event(
     tx: &mut WriteTx,
     info: &MethodInfo,

@@ -159,14 +159,14 @@ pub struct Stream {
     call: Call,
     cursor: Option<i64>,
     validated: Validated,
-    /// Found and not taken yet: what one look gave.
-    found: VecDeque<(i64, Bytes)>,
+    /// Items that were read and not taken yet.
+    pending: VecDeque<(i64, Bytes)>,
     more: bool,
     /// Whether the stream ends when there is no more.
     is_finite: bool,
     news: watch::Receiver<u64>,
     stopped: watch::Receiver<bool>,
-    _place: OpenStream,
+    _open: OpenStream,
     /// The turn of a finite stream.
     turn: Option<Lease<(usize, String)>>,
 }
@@ -181,7 +181,7 @@ impl Pipeline {
             return Err(Error::internal("a method that gives one answer was called for a stream"));
         };
         let info = self.contract.method(call.method);
-        let place = self.streams.begin(call.caller.principal.subject())?;
+        let permit = self.streams.begin(call.caller.principal.subject())?;
         let validated = self.validate(&Arc::new(self.gate(call.clone()))).await?;
         let mut stream = Stream {
             pipeline: self.clone(),
@@ -189,12 +189,12 @@ impl Pipeline {
             cursor: call.resume,
             validated,
             call,
-            found: VecDeque::new(),
+            pending: VecDeque::new(),
             more: true,
             is_finite: info.finite_stream,
             news: self.streams.news.subscribe(),
             stopped: self.streams.stopped.subscribe(),
-            _place: place,
+            _open: permit,
             turn: None,
         };
         if info.finite_stream {
@@ -221,7 +221,7 @@ impl Stream {
                     "Unavailable: the server stops; go on from the last number that came",
                 ));
             }
-            if let Some(item) = self.found.pop_front() {
+            if let Some(item) = self.pending.pop_front() {
                 return Ok(Some(item));
             }
             if !self.more && self.is_finite {
@@ -234,7 +234,7 @@ impl Stream {
             }
             self.look().await?;
             // A filter that matches nothing must not keep a thread busy for as long as there are rows to look at.
-            if self.found.is_empty() && self.more {
+            if self.pending.is_empty() && self.more {
                 self.rest().await;
             }
         }
@@ -279,7 +279,7 @@ impl Stream {
             })
         });
         let Watched { items, cursor, more } = look.await?;
-        self.found.extend(items);
+        self.pending.extend(items);
         self.cursor = Some(cursor);
         self.more = more;
         Ok(())
@@ -293,11 +293,11 @@ mod tests {
     #[test]
     fn callers_organizations_and_the_server_have_so_many_streams_and_no_more() {
         let streams = Arc::new(Streams::new(StreamLimits { per_caller: 3, per_organization: 10, in_all: 25 }));
-        let mut places = Vec::new();
+        let mut permits = Vec::new();
         let mut fill = |subject: &str| loop {
             match streams.begin(subject) {
-                Ok(place) => places.push(place),
-                Err(error) => return (places.len(), error.message().to_owned()),
+                Ok(permit) => permits.push(permit),
+                Err(error) => return (permits.len(), error.message().to_owned()),
             }
         };
         let (open, why) = fill("a/0");
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!((open, why.contains("organization has 10 streams open")), (10, true), "{why}");
         let (open, why) = (0..200).map(|n| fill(&format!("b{n}"))).last().unwrap_or_default();
         assert_eq!((open, why.contains("the server has 25 streams open")), (25, true), "{why}");
-        places.clear();
+        permits.clear();
         let open = streams.lock();
         assert!(open.all == 0 && open.of_caller.is_empty() && open.of_organization.is_empty());
     }

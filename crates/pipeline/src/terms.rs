@@ -14,13 +14,13 @@ use crate::call::Authorized;
 ///
 /// # Errors
 /// FAILED_PRECONDITION with the missing documents.
-pub async fn require_terms<T>(tx: &mut ReadTx, call: &Authorized<T>, place: &Uidp) -> Result<()> {
+pub async fn require_terms<T>(tx: &mut ReadTx, call: &Authorized<T>, scope: &Uidp) -> Result<()> {
     let settings = call.settings();
     if !settings.terms_required || call.method().terms_exempt || call.is_operator() {
         return Ok(());
     }
     let sql = call.context.access.accepted_terms;
-    let accepted = tx.query(sql, &[Value::from(place.root_str())], |row| row.text(0).map_err(Error::from)).await?;
+    let accepted = tx.query(sql, &[Value::from(scope.root_str())], |row| row.text(0).map_err(Error::from)).await?;
     let accepted: HashSet<String> = accepted.into_iter().collect();
     let missing: Vec<_> = settings.terms.iter().filter(|document| !accepted.contains(&document.id)).cloned().collect();
     if missing.is_empty() { Ok(()) } else { Err(Error::terms_not_accepted(missing)) }

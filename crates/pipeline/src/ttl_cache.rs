@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     /// Counts the key, for a hundred seconds from its first time.
-    fn count(remembered: &TtlCache<u32, u32>, key: u32, now: Micros) -> u32 {
-        remembered.change(key, now, |known| {
+    fn count(cache: &TtlCache<u32, u32>, key: u32, now: Micros) -> u32 {
+        cache.change(key, now, |known| {
             let entry = known.unwrap_or(Entry { until: now + 100 * SWEEP, value: 0 });
             let value = entry.value + 1;
             (Some(Entry { value, ..entry }), value)
@@ -97,28 +97,28 @@ mod tests {
 
     #[test]
     fn what_is_over_begins_again() {
-        let remembered = TtlCache::new(10);
-        assert_eq!((count(&remembered, 1, 0), count(&remembered, 1, 100 * SWEEP - 1)), (1, 2));
-        assert_eq!(count(&remembered, 1, 100 * SWEEP), 1);
-        let shown = remembered.change(2, 0, |known| (None, known));
-        assert_eq!((shown, remembered.len()), (None, 1), "looking leaves nothing behind");
+        let cache = TtlCache::new(10);
+        assert_eq!((count(&cache, 1, 0), count(&cache, 1, 100 * SWEEP - 1)), (1, 2));
+        assert_eq!(count(&cache, 1, 100 * SWEEP), 1);
+        let shown = cache.change(2, 0, |known| (None, known));
+        assert_eq!((shown, cache.len()), (None, 1), "looking leaves nothing behind");
     }
 
     #[test]
     fn many_keys_take_no_more_than_their_room_and_the_newest_stay() {
-        let remembered = TtlCache::new(1000);
+        let cache = TtlCache::new(1000);
         for key in 0..100_000 {
-            count(&remembered, key, Micros::from(key));
-            assert!(remembered.len() <= 1000);
+            count(&cache, key, Micros::from(key));
+            assert!(cache.len() <= 1000);
         }
-        assert_eq!(count(&remembered, 99_999, 100_000), 2, "the newest is still known");
-        assert_eq!(count(&remembered, 0, 100_000), 1, "the oldest is not");
+        assert_eq!(count(&cache, 99_999, 100_000), 2, "the newest is still known");
+        assert_eq!(count(&cache, 0, 100_000), 1, "the oldest is not");
         // All at one moment: none ends before another, and still there is room.
-        let remembered = TtlCache::new(1000);
+        let cache = TtlCache::new(1000);
         for key in 0..5000 {
-            count(&remembered, key, 0);
+            count(&cache, key, 0);
         }
-        assert!(remembered.len() <= 1000);
+        assert!(cache.len() <= 1000);
     }
 
     #[test]

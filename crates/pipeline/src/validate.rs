@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bowline_contract::{Auth, MethodInfo, Violations};
-use bowline_core::{Error, FieldViolation, MOST_VIOLATIONS, Reason, Result};
+use bowline_core::{Error, FieldViolation, MAX_VIOLATIONS, Reason, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::call::{Caller, Transport};
@@ -112,7 +112,7 @@ impl Gate {
         let mut violations = listed(violations);
         if let Some(validate) = self.validate.as_ref().filter(|_| !over_limit) {
             for further in (validate.validate)(&self.payload) {
-                if violations.len() >= MOST_VIOLATIONS {
+                if violations.len() >= MAX_VIOLATIONS {
                     more += 1;
                 } else if violations.iter().all(|known| known.field != further.field) {
                     violations.push(further);

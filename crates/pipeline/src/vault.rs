@@ -1,22 +1,21 @@
-use bowline_authn::wrap::{KeyEncryptionKey, hmac_sha256};
+use bowline_authn::crypto::{KeyEncryptionKey, hmac_sha256};
 use bowline_core::{Error, Result};
 
-/// The server's secrets, for use by handlers that never see them: sealing what is stored, and
-/// authenticating what the server hands out.
+/// Encrypts and authenticates for handlers, which do not see the server's keys.
 pub struct Vault {
-    sealing: KeyEncryptionKey,
-    authentication: [u8; 32],
+    sealing_key: KeyEncryptionKey,
+    mac_key: [u8; 32],
 }
 
 impl Vault {
     /// A vault that seals with one key and authenticates with another.
-    pub fn new(sealing: KeyEncryptionKey, authentication: [u8; 32]) -> Vault {
-        Vault { sealing, authentication }
+    pub fn new(sealing_key: KeyEncryptionKey, mac_key: [u8; 32]) -> Vault {
+        Vault { sealing_key, mac_key }
     }
 
     /// Encrypts a stored secret. Only the same `context`, which names what is sealed, opens it again.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
-        self.sealing.seal(context, plain)
+        self.sealing_key.seal(context, plain)
     }
 
     /// Decrypts what [`Vault::seal`] made for the same context.
@@ -24,12 +23,12 @@ impl Vault {
     /// # Errors
     /// INTERNAL: the stored bytes are damaged, or were sealed with another key file.
     pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>> {
-        self.sealing.open(context, sealed).map_err(|error| Error::internal(format!("{context}: {error}")))
+        self.sealing_key.open(context, sealed).map_err(|error| Error::internal(format!("{context}: {error}")))
     }
 
-    /// A keyed digest of `message`; those of different purposes have nothing to do with each other.
+    /// A keyed digest of `message`; digests for different purposes are independent.
     pub fn mac(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
-        let key = hmac_sha256(&self.authentication, purpose.as_bytes());
+        let key = hmac_sha256(&self.mac_key, purpose.as_bytes());
         hmac_sha256(&key, message)
     }
 }
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn purposes_and_contexts_are_apart() {
+    fn purposes_and_contexts_are_independent() {
         let vault = Vault::new(KeyEncryptionKey::from_bytes(&[1; 32]).unwrap(), [2; 32]);
         assert_eq!(vault.mac("a", b"x"), vault.mac("a", b"x"));
         assert_ne!(vault.mac("a", b"x"), vault.mac("b", b"x"));

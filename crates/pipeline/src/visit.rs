@@ -27,15 +27,15 @@ pub struct Visit {
     request_id: Arc<str>,
     now: Micros,
     seed: [u8; 32],
-    asked: Arc<AtomicU32>,
+    drawn: Arc<AtomicU32>,
 }
 
 impl Visit {
     /// A request that arrived now.
     pub fn new(pipeline: Arc<Pipeline>, principal: Principal, peer: Option<IpAddr>, request_id: Arc<str>) -> Visit {
         let now = pipeline.clock.now();
-        let seed = bowline_authn::wrap::random_bytes();
-        Visit { pipeline, principal, peer, request_id, now, seed, asked: Arc::default() }
+        let seed = bowline_authn::crypto::random_bytes();
+        Visit { pipeline, principal, peer, request_id, now, seed, drawn: Arc::default() }
     }
 
     /// The same request later on, when it has sent its body: what comes happens now, and the caller must still be known.
@@ -153,7 +153,7 @@ impl Visit {
 
     fn context(&self, method: usize) -> Context {
         // What is drawn for one method of a visit has nothing to do with what is drawn for another.
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let number = self.drawn.fetch_add(1, Ordering::Relaxed);
         let mut seed = self.seed.to_vec();
         seed.extend_from_slice(&number.to_be_bytes());
         Context {
@@ -169,7 +169,7 @@ impl Visit {
             present: None,
             slice: None,
             now: self.now,
-            seed: bowline_authn::wrap::sha256(&seed),
+            seed: bowline_authn::crypto::sha256(&seed),
             drawn: AtomicU32::new(0),
             page_key: self.pipeline.page_key.clone(),
             vault: self.pipeline.vault.clone(),

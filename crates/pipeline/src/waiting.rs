@@ -7,9 +7,9 @@ use bowline_core::{Detail, Error, Reason, Result};
 use crate::principal::Principal;
 use crate::quota::{Lease, Quota};
 
-/// Most requests whose costly work runs concurrently. Others wait; calls without such work do not.
+/// Maximum number of requests whose costly work runs concurrently. Others wait; calls without such work do not.
 pub(crate) const COSTLY_AT_ONCE: usize = 4;
-/// Most heavy reads that run concurrently. They are fewer than costly requests, because a heavy read may need
+/// Maximum number of heavy reads that run concurrently. They are fewer than costly requests, because a heavy read may need
 /// a permit of those as well.
 pub(crate) const HEAVY_AT_ONCE: usize = 2;
 
@@ -17,7 +17,7 @@ pub(crate) const HEAVY_AT_ONCE: usize = 2;
 pub(crate) const PREVIEWS_AT_ONCE: usize = 2;
 const PREVIEWS_BY_ORGANIZATION: usize = 4;
 
-/// Most costly requests, and most heavy reads, of one organization that run or wait, so that none can fill
+/// Maximum number of costly requests, and of heavy reads, of one organization that run or wait, so that none can fill
 /// the shared queue.
 const COSTLY_BY_ORGANIZATION: usize = 8;
 const HEAVY_BY_ORGANIZATION: usize = 2;

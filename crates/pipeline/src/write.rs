@@ -19,7 +19,7 @@ pub(crate) struct WriteStep<T = Bytes> {
     handler: Arc<WriteFnOf<T>>,
 }
 
-// Derived, it would ask the same of the response.
+// `derive(Clone)` would require `T: Clone`.
 impl<T> Clone for WriteStep<T> {
     fn clone(&self) -> Self {
         let WriteStep { gate, validated, handler } = self;
@@ -31,8 +31,8 @@ impl<T> WriteStep<T> {
     /// Authorizes, runs the handler and records what it changed.
     pub(crate) async fn run(&self, tx: &mut WriteTx) -> Result<Changed<T>> {
         let authorized = self.gate.pass(tx, &self.validated).await?;
-        if let Some(place) = &authorized.scope {
-            terms::require_terms(tx, &authorized, place).await?;
+        if let Some(scope) = &authorized.scope {
+            terms::require_terms(tx, &authorized, scope).await?;
         }
         let changed = (self.handler)(tx, &authorized).await?;
         record::record(tx, &self.gate.context, &changed.changes, changed.event.as_ref()).await?;
@@ -57,7 +57,7 @@ impl Pipeline {
     pub(crate) async fn write_step<T>(&self, gate: Arc<Gate>, handler: Arc<WriteFnOf<T>>) -> Result<WriteStep<T>> {
         let frees_storage = gate.context.info().frees_storage();
         if !frees_storage && self.db.is_full() {
-            // Callers without the permission get its error on a full disk, too.
+            // Permission errors take precedence over STORAGE_FULL.
             self.authorize(&gate).await?;
             return Err(Error::storage_full("refused before the write: little room is left on the disk"));
         }
@@ -65,8 +65,8 @@ impl Pipeline {
         Ok(WriteStep { gate, validated, handler })
     }
 
-    /// Validates and prepares the request. What is validated is authorized; the transaction authorizes again, because
-    /// only that decision counts.
+    /// Validates and prepares the request. Authorizes first, so that only permitted callers cost a preparation. The
+    /// transaction authorizes again, because grants may have changed.
     pub(crate) async fn prepared_step(&self, gate: Arc<Gate>, prepare: Arc<PrepareFn>) -> Result<WriteStep> {
         let validated = self.validate_authorized(&gate).await?;
         let payload = gate.payload.clone();

@@ -23,25 +23,25 @@ impl BlobBytes for NoBlobs {
     }
 }
 
-/// Most responses that parse documents at once: each may hold some of them in memory.
+/// Maximum number of responses that parse documents at once: each may hold some of them in memory.
 const AT_ONCE: usize = 4;
 
 /// Looks into documents: in no transaction, on no thread that serves, and a few at once.
 #[derive(Clone)]
 pub struct Documents {
     blobs: Arc<dyn BlobBytes>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Documents {
     /// Reads blobs through `blobs`.
     pub fn new(blobs: Arc<dyn BlobBytes>) -> Documents {
-        Documents { blobs, places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Documents { blobs, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// A permit to parse documents, held until it is dropped.
     pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit> {
-        self.places.clone().acquire_owned().await.map_err(Error::internal)
+        self.permits.clone().acquire_owned().await.map_err(Error::internal)
     }
 
     /// The bytes of a layer.
@@ -59,8 +59,8 @@ impl Documents {
     }
 }
 
-/// Manifests that one look at an image goes through.
-const MOST: i64 = 50;
+/// Maximum number of manifests attached to an image, and of documents in each.
+const MAX_DOCUMENTS: i64 = 50;
 
 /// A layer of a manifest, whose blob the repository has.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ pub(super) async fn manifests(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Resu
         Value::from(image),
         Value::from(&sbom),
         Value::from(&attestation),
-        Value::Int(MOST),
+        Value::Int(MAX_DOCUMENTS),
     ];
     let mut found: Vec<String> = tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     found.extend(beside(tx, repo, image).await?);
@@ -125,7 +125,7 @@ async fn beside(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<String>
         let Ok(Index { manifests }) = serde_json::from_slice(&index) else { continue };
         let about =
             manifests.into_iter().filter(|one| one.annotations.get(SUBJECT).is_some_and(|about| about == image));
-        found.extend(about.map(|one| one.digest).take(MOST as usize));
+        found.extend(about.map(|one| one.digest).take(MAX_DOCUMENTS as usize));
     }
     Ok(found)
 }
@@ -146,7 +146,7 @@ async fn named(tx: &mut ReadTx, repo: &Uidp, manifest: &str, kind: i64) -> Resul
                JOIN repo_blobs l ON l.repo = $1 AND l.digest = f.digest
                JOIN blobs b ON b.digest = f.digest
                WHERE f.manifest = $2 AND f.kind = $3 ORDER BY f.place LIMIT $4";
-    let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(kind), Value::Int(MOST)];
+    let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(kind), Value::Int(MAX_DOCUMENTS)];
     let read = |row: &Row<'_>| {
         let size = u64::try_from(row.int(2)?).unwrap_or(0);
         Ok::<_, Error>(Layer { digest: row.text(0)?, upload: row.text(3)?, media_type: row.text(1)?, size })

@@ -35,9 +35,9 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
 pub(crate) const METADATA: &str = "application/vnd.cncf.helm.config.v1+json";
 const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
-/// Most bytes of metadata that are looked into.
+/// Maximum bytes of metadata that are looked into.
 const METADATA_BYTES: u64 = 1 << 20;
-/// Most bytes of an archive that is looked into.
+/// Maximum bytes of an archive that is looked into.
 const ARCHIVE_BYTES: u64 = 16 << 20;
 
 /// The members of `Chart.yaml` that are shown.

@@ -84,9 +84,9 @@ async fn digest_count(
     tx: &mut ReadTx,
     call: &Authorized<v1::ManifestDigestCountFilter>,
 ) -> Result<v1::ManifestDigestCount> {
-    let place = call.require_scope()?;
-    repos::require_repo_or_group(tx, place).await?;
-    let range = UidRange::of(place);
+    let scope = call.require_scope()?;
+    repos::require_repo_or_group(tx, scope).await?;
+    let range = UidRange::of(scope);
     let sql = "SELECT count(DISTINCT digest) FROM repo_manifests WHERE repo >= $1 AND repo < $2";
     let params = [Value::from(&range.lower), Value::from(&range.upper)];
     let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;

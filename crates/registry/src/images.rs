@@ -115,13 +115,13 @@ pub(crate) async fn for_architecture(
     architecture: &str,
 ) -> Result<(Manifest, String)> {
     let manifest = require(tx, repo, digest).await?;
-    let absent = |wanted: &str| Error::not_found(MANIFEST, format!("{digest} for {wanted}"));
+    let absent = |architecture_name: &str| Error::not_found(MANIFEST, format!("{digest} for {architecture_name}"));
     if manifest.shape == Shape::Index {
-        let wanted = if architecture.is_empty() { USUAL_ARCHITECTURE } else { architecture };
+        let architecture_name = if architecture.is_empty() { USUAL_ARCHITECTURE } else { architecture };
         let members = members(tx, repo, digest).await?;
-        let found = members.into_iter().find(|member| member.architecture == wanted);
-        let found = found.and_then(|member| member.manifest).ok_or_else(|| absent(wanted))?;
-        return Ok((found, wanted.to_owned()));
+        let found = members.into_iter().find(|member| member.architecture == architecture_name);
+        let found = found.and_then(|member| member.manifest).ok_or_else(|| absent(architecture_name))?;
+        return Ok((found, architecture_name.to_owned()));
     }
     match architecture_of(tx, digest).await? {
         Some(own) if architecture.is_empty() || own == architecture => Ok((manifest, own)),

@@ -45,7 +45,7 @@ mod vuln_reports;
 use std::sync::Arc;
 
 use bowline_pipeline::Handlers;
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 
 pub use retention::retention_by;
 pub use tables::TABLES;
@@ -84,4 +84,4 @@ pub fn register(
 }
 
 /// What the registry holds of groups.
-pub const BELONGINGS: Belongings = Belongings { tables: TABLES, delete: None };
+pub const GROUP_CONTENTS: GroupContents = GroupContents { tables: TABLES, delete: None };

@@ -98,7 +98,7 @@ pub(super) async fn require_no_immutable_index(tx: &mut ReadTx, repo: &Uidp, dig
 /// What the tightest quota leaves an upload.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
-    place: String,
+    scope: String,
     quota: i64,
     /// Bytes that the upload may have in all.
     pub(super) bytes: u64,
@@ -107,12 +107,12 @@ pub(super) struct Room {
 impl Room {
     /// The refusal of an upload with more bytes.
     pub(super) fn exceeded(&self) -> Error {
-        let Room { place, quota, bytes } = self;
+        let Room { scope, quota, bytes } = self;
         let description = format!(
-            "the blobs of {place} may have {quota} bytes; beside what is stored and other open uploads, {bytes} are left \
+            "the blobs of {scope} may have {quota} bytes; beside what is stored and other open uploads, {bytes} are left \
              for this upload; delete some, cancel uploads or ask for a higher quota"
         );
-        Error::quota(place, description)
+        Error::quota(scope, description)
     }
 }
 
@@ -122,20 +122,20 @@ impl Room {
 pub(super) async fn room(tx: &mut ReadTx, repo: &Uidp, upload: &str, digest: Option<&str>) -> Result<Option<Room>> {
     let mut tightest: Option<Room> = None;
     for policy in policies(tx, repo).await? {
-        let (place, quota) = (policy.uid, policy.byte_quota);
+        let (scope, quota) = (policy.uid, policy.byte_quota);
         let is_there = match digest {
-            Some(digest) if quota > 0 => stored_bytes::contains(tx, &place, digest).await?,
+            Some(digest) if quota > 0 => stored_bytes::contains(tx, &scope, digest).await?,
             _ => false,
         };
         if quota <= 0 || is_there {
             continue;
         }
-        let taken = stored_bytes::total(tx, &place).await?;
-        let open = stored_bytes::of_open_uploads(tx, &place, upload).await?;
+        let taken = stored_bytes::total(tx, &scope).await?;
+        let open = stored_bytes::of_open_uploads(tx, &scope, upload).await?;
         let taken = taken.saturating_add(open);
         let bytes = u64::try_from(quota.saturating_sub(taken)).unwrap_or_default();
         if tightest.as_ref().is_none_or(|room| bytes < room.bytes) {
-            tightest = Some(Room { place, quota, bytes });
+            tightest = Some(Room { scope, quota, bytes });
         }
     }
     Ok(tightest)
@@ -147,13 +147,13 @@ pub(super) async fn room(tx: &mut ReadTx, repo: &Uidp, upload: &str, digest: Opt
 /// QUOTA_EXCEEDED.
 pub(super) async fn require_bytes(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
     for policy in policies(tx, repo).await? {
-        let (place, quota) = (&policy.uid, policy.byte_quota);
-        if quota > 0 && stored_bytes::total(tx, place).await? > quota {
+        let (scope, quota) = (&policy.uid, policy.byte_quota);
+        if quota > 0 && stored_bytes::total(tx, scope).await? > quota {
             let description = format!(
-                "the blobs of {place} may have {quota} bytes, and would have more with this one; delete some or ask \
+                "the blobs of {scope} may have {quota} bytes, and would have more with this one; delete some or ask \
                  for a higher quota"
             );
-            return Err(Error::quota(place, description));
+            return Err(Error::quota(scope, description));
         }
     }
     Ok(())

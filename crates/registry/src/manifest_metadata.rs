@@ -23,13 +23,13 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     )
 }
 
-/// Most images of one response.
-const MOST_IMAGES: i64 = 10_000;
-/// Most images with packages in one response.
-const MOST_DESCRIBED: usize = 20;
+/// Maximum number of images of one response.
+const MAX_IMAGES: i64 = 10_000;
+/// Maximum number of images with packages in one response.
+const MAX_DESCRIBED: usize = 20;
 
-/// Most packages of one response.
-const MOST_PACKAGES: usize = 200_000;
+/// Maximum number of packages of one response.
+const MAX_PACKAGES: usize = 200_000;
 
 /// Images by digest, with the candidates for their SBOMs if those are requested.
 type Images = Vec<(String, Option<Candidates>)>;
@@ -42,8 +42,8 @@ async fn requested(tx: &mut ReadTx, call: &Authorized<v1::ManifestMetadataFilter
     if items.is_empty() {
         return Ok(all(tx, repo).await?.into_iter().map(|digest| (digest, None)).collect());
     }
-    if items.len() > MOST_DESCRIBED {
-        let description = format!("has {} elements; {MOST_DESCRIBED} are the most", items.len());
+    if items.len() > MAX_DESCRIBED {
+        let description = format!("has {} elements; {MAX_DESCRIBED} are the most", items.len());
         return Err(Error::invalid_field("items", description));
     }
     let mut images = Images::new();
@@ -74,10 +74,10 @@ async fn named(tx: &mut ReadTx, repo: &Uidp, filter: Option<&Filter>) -> Result<
 async fn all(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<String>> {
     let sql = "SELECT r.digest FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
                WHERE r.repo = $1 AND m.shape = 1 ORDER BY r.digest LIMIT $2";
-    let params = [Value::from(repo.as_str()), Value::Int(MOST_IMAGES + 1)];
+    let params = [Value::from(repo.as_str()), Value::Int(MAX_IMAGES + 1)];
     let digests: Vec<String> = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-    if digests.len() as i64 > MOST_IMAGES {
-        let message = format!("The repository has more than {MOST_IMAGES} images: name the digests to describe");
+    if digests.len() as i64 > MAX_IMAGES {
+        let message = format!("The repository has more than {MAX_IMAGES} images: name the digests to describe");
         return Err(Error::new(Reason::RequestTooLarge, message));
     }
     Ok(digests)
@@ -85,14 +85,14 @@ async fn all(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<String>> {
 
 async fn described(documents: &Documents, images: Images) -> Result<v1::ManifestMetadataList> {
     let mut items = Vec::with_capacity(images.len());
-    let mut left = MOST_PACKAGES;
+    let mut left = MAX_PACKAGES;
     for (digest, sources) in images {
         let packages = match sources {
             Some(sources) => documents.packages(sources).await?,
             None => Vec::new(),
         };
         left = left.checked_sub(packages.len()).ok_or_else(|| {
-            let message = format!("The images have more than {MOST_PACKAGES} packages: name fewer of them");
+            let message = format!("The images have more than {MAX_PACKAGES} packages: name fewer of them");
             Error::new(Reason::RequestTooLarge, message)
         })?;
         items.push(v1::ManifestMetadata { digest, pkg_metadata: packages.into_iter().map(metadata).collect() });

@@ -3,7 +3,7 @@
 use bowline_core::{ROOT_LENGTH, Result, SEGMENT_LENGTH, Uidp};
 use bowline_store::{ReadTx, Value};
 
-/// Most characters of a name: room for the deepest UIDP.
+/// Maximum characters of a name: room for the deepest UIDP.
 const LONGEST: usize = 1200;
 
 /// The name of a repository, as a client wrote it.

@@ -1,7 +1,7 @@
 //! What owners set for repositories and groups beyond the wire contract. Pushes, pulls and the clean-up obey it;
 //! here it is checked and kept.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::content::{
     ListReferrers, ListTags, PullBlob, PullManifest, PushManifest,
 };
@@ -39,25 +39,25 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 /// The policy of a group or repository; empty if none is set.
-pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPolicy> {
+pub(crate) async fn of(tx: &mut ReadTx, scope: &Uidp) -> Result<own::RegistryPolicy> {
     let sql = "SELECT policy FROM registry_policies WHERE place = $1";
-    let found = tx.query_opt(sql, &[Value::from(place.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
-    let stored = found.map(|bytes| ours::RegistryPolicy::decode(bytes.as_slice()).map_err(Error::internal));
-    Ok(ours::RegistryPolicy { uid: place.as_str().into(), ..stored.transpose()?.unwrap_or_default() })
+    let found = tx.query_opt(sql, &[Value::from(scope.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
+    let stored = found.map(|bytes| own::RegistryPolicy::decode(bytes.as_slice()).map_err(Error::internal));
+    Ok(own::RegistryPolicy { uid: scope.as_str().into(), ..stored.transpose()?.unwrap_or_default() })
 }
 
-async fn get_of_repo(tx: &mut ReadTx, call: &Authorized<ours::GetRepoPolicyRequest>) -> Result<ours::RegistryPolicy> {
+async fn get_of_repo(tx: &mut ReadTx, call: &Authorized<own::GetRepoPolicyRequest>) -> Result<own::RegistryPolicy> {
     repos::require(tx, call.require_scope()?).await?;
     of(tx, call.require_scope()?).await
 }
 
-async fn get_of_group(tx: &mut ReadTx, call: &Authorized<ours::GetGroupPolicyRequest>) -> Result<ours::RegistryPolicy> {
+async fn get_of_group(tx: &mut ReadTx, call: &Authorized<own::GetGroupPolicyRequest>) -> Result<own::RegistryPolicy> {
     require_group(tx, call.require_scope()?).await?;
     of(tx, call.require_scope()?).await
 }
 
 /// Policies of a group and everything below, in which the caller has the same rights.
-async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListPoliciesRequest>) -> Result<ours::ListPoliciesResponse> {
+async fn list(tx: &mut ReadTx, call: &Authorized<own::ListPoliciesRequest>) -> Result<own::ListPoliciesResponse> {
     let (request, group) = (call.request(), call.require_scope()?);
     require_group(tx, group).await?;
     let page = PageRequest {
@@ -74,8 +74,8 @@ async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListPoliciesRequest>) -> 
     let sql = "SELECT place, policy FROM registry_policies WHERE place >= $1 AND place < $2 ORDER BY place LIMIT $3";
     let params = [Value::from(&lower), Value::from(&upper), Value::Int(page.size as i64 + 1)];
     let read = |row: &Row<'_>| {
-        let policy = ours::RegistryPolicy::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;
-        Ok::<_, Error>(ours::RegistryPolicy { uid: row.text(0)?, ..policy })
+        let policy = own::RegistryPolicy::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;
+        Ok::<_, Error>(own::RegistryPolicy { uid: row.text(0)?, ..policy })
     };
     let mut policies = tx.query(sql, &params, read).await?;
     let mut next_page_token = String::new();
@@ -84,7 +84,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListPoliciesRequest>) -> 
         let last = policies.last().map(|policy| policy.uid.clone()).unwrap_or_default();
         next_page_token = page.next_token(call, None, last);
     }
-    Ok(ours::ListPoliciesResponse { policies, next_page_token })
+    Ok(own::ListPoliciesResponse { policies, next_page_token })
 }
 
 /// The one order of the list.
@@ -92,16 +92,16 @@ const BY_UID: &[&[&str]] = &[&["uid"]];
 
 async fn update_of_repo(
     tx: &mut WriteTx,
-    call: &Authorized<ours::UpdateRepoPolicyRequest>,
-) -> Result<Changed<ours::RegistryPolicy>> {
+    call: &Authorized<own::UpdateRepoPolicyRequest>,
+) -> Result<Changed<own::RegistryPolicy>> {
     repos::require(tx, call.require_scope()?).await?;
     update(tx, call, call.request().policy.clone().unwrap_or_default()).await
 }
 
 async fn update_of_group(
     tx: &mut WriteTx,
-    call: &Authorized<ours::UpdateGroupPolicyRequest>,
-) -> Result<Changed<ours::RegistryPolicy>> {
+    call: &Authorized<own::UpdateGroupPolicyRequest>,
+) -> Result<Changed<own::RegistryPolicy>> {
     require_group(tx, call.require_scope()?).await?;
     update(tx, call, call.request().policy.clone().unwrap_or_default()).await
 }
@@ -109,37 +109,37 @@ async fn update_of_group(
 async fn update<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
-    given: ours::RegistryPolicy,
-) -> Result<Changed<ours::RegistryPolicy>> {
-    let place = call.require_scope()?;
-    let before = of(tx, place).await?;
+    given: own::RegistryPolicy,
+) -> Result<Changed<own::RegistryPolicy>> {
+    let scope = call.require_scope()?;
+    let before = of(tx, scope).await?;
     let mut after = changed(&before, given, &call.mask());
     let password = upstream_credentials::settle(before.upstream.as_ref(), after.upstream.as_mut())?;
     if after == before && !matches!(password, Password::Given(_)) {
         return Ok(Changed::nothing(after));
     }
     if after.public && !before.public {
-        require_capabilities_of(call, place, &FOR_EVERYBODY)?;
+        require_capabilities_of(call, scope, &FOR_EVERYBODY)?;
     }
     if after.retention != before.retention && after.retention.as_ref().is_some_and(retention::has_rules) {
-        require_capabilities_of(call, place, &[methods::ApplyRetention::FULL_NAME])?;
+        require_capabilities_of(call, scope, &[methods::ApplyRetention::FULL_NAME])?;
     }
     if after.upstream != before.upstream || matches!(password, Password::Given(_)) {
-        require_push(call, place)?;
+        require_push(call, scope)?;
     }
     if after.immutable_tag_patterns.len() > before.immutable_tag_patterns.len() {
-        pattern_budget::require(tx, place, after.immutable_tag_patterns.len()).await?;
+        pattern_budget::require(tx, scope, after.immutable_tag_patterns.len()).await?;
     }
     after.update_time = timestamp(call.now());
-    let sealed = upstream_credentials::sealed(tx, place.as_str()).await?;
-    let sealed = upstream_credentials::seal(call.vault(), place, &password, sealed);
-    save(tx, place, &after, &sealed, call.now()).await?;
+    let sealed = upstream_credentials::sealed(tx, scope.as_str()).await?;
+    let sealed = upstream_credentials::seal(call.vault(), scope, &password, sealed);
+    save(tx, scope, &after, &sealed, call.now()).await?;
     let event = after.clone();
-    Ok(Changed::one(REGISTRY_POLICY, place, Some(&before), Some(&after), after.clone()).with_event(place, &event))
+    Ok(Changed::one(REGISTRY_POLICY, scope, Some(&before), Some(&after), after.clone()).with_event(scope, &event))
 }
 
 /// Writes a policy, and the sealed password of its upstream.
-async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sealed: &[u8], now: Micros) -> Result<()> {
+async fn save(tx: &mut WriteTx, scope: &Uidp, policy: &own::RegistryPolicy, sealed: &[u8], now: Micros) -> Result<()> {
     let sql =
         "INSERT INTO registry_policies (place, org, is_public, policy, upstream_password, updated_at, tag_patterns)
                VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -147,10 +147,10 @@ async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sea
                                                  upstream_password = excluded.upstream_password,
                                                  updated_at = excluded.updated_at,
                                                  tag_patterns = excluded.tag_patterns";
-    let encoded = ours::RegistryPolicy { uid: String::new(), ..policy.clone() }.encode_to_vec();
+    let encoded = own::RegistryPolicy { uid: String::new(), ..policy.clone() }.encode_to_vec();
     let params = [
-        Value::from(place.as_str()),
-        Value::from(place.root_str()),
+        Value::from(scope.as_str()),
+        Value::from(scope.root_str()),
         Value::Bool(policy.public),
         Value::from(&encoded),
         Value::Bytes(sealed),
@@ -167,7 +167,7 @@ const FOR_EVERYBODY: [&str; 4] =
 
 /// No one gives away, or has the server do, what they may not do themselves: the caller must hold there what these
 /// methods need.
-pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, names: &[&str]) -> Result<()> {
+pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, scope: &Uidp, names: &[&str]) -> Result<()> {
     let mut given = CapabilitySet::EMPTY;
     for name in names {
         match call.contract().by_full_name(name).map(|method| &method.auth) {
@@ -175,15 +175,15 @@ pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, nam
             _ => return Err(Error::internal(format!("{name} needs no capabilities"))),
         }
     }
-    call.require_all(place.as_str(), &given)
+    call.require_all(scope.as_str(), &given)
 }
 
 /// What a push of a manifest with new and moved tags needs.
 const PUSH: [&str; 3] = [PushManifest::FULL_NAME, CreateTag::FULL_NAME, UpdateTag::FULL_NAME];
 
 /// A source or an upstream supplies images as a push does: changing one needs the capabilities of a push there.
-pub(super) fn require_push<T>(call: &Authorized<T>, place: &Uidp) -> Result<()> {
-    require_capabilities_of(call, place, &PUSH).map_err(|error| match error.reason() {
+pub(super) fn require_push<T>(call: &Authorized<T>, scope: &Uidp) -> Result<()> {
+    require_capabilities_of(call, scope, &PUSH).map_err(|error| match error.reason() {
         Reason::PermissionDenied => {
             error.advise("images come from a source or an upstream as from a push: ask for the role registry.push")
         }
@@ -192,7 +192,7 @@ pub(super) fn require_push<T>(call: &Authorized<T>, place: &Uidp) -> Result<()> 
 }
 
 /// The policy with what the mask covers taken from what was given.
-fn changed(before: &ours::RegistryPolicy, given: ours::RegistryPolicy, mask: &Mask) -> ours::RegistryPolicy {
+fn changed(before: &own::RegistryPolicy, given: own::RegistryPolicy, mask: &Mask) -> own::RegistryPolicy {
     let mut after = before.clone();
     if mask.covers("public") {
         after.public = given.public;
@@ -212,10 +212,10 @@ fn changed(before: &ours::RegistryPolicy, given: ours::RegistryPolicy, mask: &Ma
     after
 }
 
-/// Most images, and most days, that a rule keeps.
-const MOST_KEPT: i32 = 10_000;
+/// Maximum number of images, and of days, that a rule keeps.
+const MAX_RETAINED: i32 = 10_000;
 
-fn validate(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
+fn validate(policy: &own::RegistryPolicy) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
     let mut refuse = |field: &str, description: String| {
         wrong.push(FieldViolation { field: field.into(), description });
@@ -235,15 +235,15 @@ fn validate(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
 }
 
 /// What is wrong with rules of retention.
-pub(super) fn validate_retention(retention: Option<&ours::Retention>) -> Vec<FieldViolation> {
+pub(super) fn validate_retention(retention: Option<&own::Retention>) -> Vec<FieldViolation> {
     let Some(retention) = retention else { return Vec::new() };
     let mut wrong = Vec::new();
     let mut refuse = |field: &str, description: String| {
         wrong.push(FieldViolation { field: field.into(), description });
     };
     for (field, number) in [("retention.keepLast", retention.keep_last), ("retention.keepDays", retention.keep_days)] {
-        if !(0..=MOST_KEPT).contains(&number) {
-            refuse(field, format!("must be 0 to {MOST_KEPT}"));
+        if !(0..=MAX_RETAINED).contains(&number) {
+            refuse(field, format!("must be 0 to {MAX_RETAINED}"));
         }
     }
     validate_patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);

@@ -84,8 +84,8 @@ async fn write(tx: &mut WriteTx, uid: &Uidp, stored: String, wanted: String, fie
                    ON CONFLICT (repo) DO UPDATE SET content = excluded.content";
         tx.execute(sql, &[Value::from(uid.as_str()), Value::from(&wanted)]).await?;
     }
-    let image = |content: String| (!content.is_empty()).then(|| ResourceSnapshot::of(&readme(uid, content)));
-    let (before, after) = (image(stored), image(wanted.clone()));
+    let snapshot = |content: String| (!content.is_empty()).then(|| ResourceSnapshot::of(&readme(uid, content)));
+    let (before, after) = (snapshot(stored), snapshot(wanted.clone()));
     let change = Change { kind: REPO, uid: uid.as_str().into(), before, after };
     Ok(Written { content: wanted, change: Some(change) })
 }
@@ -113,8 +113,8 @@ pub(super) async fn of_all(tx: &mut ReadTx, rows: &[RepoRow]) -> Result<HashMap<
     let mut contents = HashMap::new();
     let mut bytes = 0;
     for chunk in rows.chunks(CHUNK) {
-        let places: Vec<String> = (1..=chunk.len()).map(|n| format!("${n}")).collect();
-        let sql = format!("SELECT repo, content FROM repo_readmes WHERE repo IN ({})", places.join(", "));
+        let placeholders: Vec<String> = (1..=chunk.len()).map(|n| format!("${n}")).collect();
+        let sql = format!("SELECT repo, content FROM repo_readmes WHERE repo IN ({})", placeholders.join(", "));
         let uids: Vec<Value<'_>> = chunk.iter().map(|row| Value::from(&row.uid)).collect();
         for (uid, content) in tx.query(&sql, &uids, pair).await? {
             bytes += content.len();

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::images::SearchRepos;
 use bowline_core::{Error, Result, UidRange, intersect};
 use bowline_pipeline::{Authorized, Direction, Handlers, Page, PageRequest, SortKey, handler};
@@ -25,7 +25,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 /// Repositories that are put in order for one call.
-const MOST_ORDERED: usize = 10_000;
+const MAX_ORDERED: usize = 10_000;
 /// Repositories that one statement names.
 const AT_ONCE: usize = 500;
 /// Days of pulls in a row.
@@ -44,12 +44,12 @@ const BY_NAME: usize = 1;
 const BY_SIZE: usize = 2;
 const BY_PUSH: usize = 3;
 
-type Call = Authorized<ours::SearchReposRequest>;
+type Call = Authorized<own::SearchReposRequest>;
 
-async fn search(tx: &mut ReadTx, call: &Call) -> Result<ours::SearchReposResponse> {
+async fn search(tx: &mut ReadTx, call: &Call) -> Result<own::SearchReposResponse> {
     let request = call.request();
     let (scope, query) = (request.scope.clone(), request.query.trim().to_ascii_lowercase());
-    let filter = ours::SearchReposRequest { scope: scope.clone(), query: query.clone(), ..Default::default() };
+    let filter = own::SearchReposRequest { scope: scope.clone(), query: query.clone(), ..Default::default() };
     let request = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -78,7 +78,7 @@ async fn search(tx: &mut ReadTx, call: &Call) -> Result<ours::SearchReposRespons
     let uids: Vec<&str> = matches.iter().map(|one| one.uid.as_str()).collect();
     let repos = summaries(tx, &uids, activity::day_of(call.now())).await?;
     let next_page_token = next_page_token.unwrap_or_default();
-    Ok(ours::SearchReposResponse { repos, next_page_token, total_count, incomplete })
+    Ok(own::SearchReposResponse { repos, next_page_token, total_count, incomplete })
 }
 
 /// A page of all repositories in the ranges, along the index of their order.
@@ -87,7 +87,7 @@ async fn by_index(
     call: &Call,
     ranges: Vec<UidRange>,
     page: &Page,
-) -> Result<ours::SearchReposResponse> {
+) -> Result<own::SearchReposResponse> {
     let (filters, conditions, clauses) = (Vec::new(), Vec::new(), Vec::new());
     let selection = Selection { ranges, parent: None, filters, conditions, clauses };
     let total_count = list::total(tx, &TABLE, &selection).await?;
@@ -102,7 +102,7 @@ async fn by_index(
     let uids: Vec<&str> = rows.iter().map(|row| row.uid.as_str()).collect();
     let repos = summaries(tx, &uids, activity::day_of(call.now())).await?;
     let next_page_token = next_page_token.unwrap_or_default();
-    Ok(ours::SearchReposResponse { repos, next_page_token, total_count, incomplete: false })
+    Ok(own::SearchReposResponse { repos, next_page_token, total_count, incomplete: false })
 }
 
 /// A repository that matches, and what it is ordered by.
@@ -124,13 +124,13 @@ async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) 
         (everything(tx, ranges).await?, false)
     } else {
         let mut search = NameSearch::new(NamedKind::Repo, text, ranges)?;
-        let rows = search.after(tx, None, MOST_ORDERED + 1).await?;
+        let rows = search.after(tx, None, MAX_ORDERED + 1).await?;
         (rows.into_iter().map(|row| row.uid).collect(), search.is_incomplete())
     };
     // All of these are visible to the caller.
-    if uids.len() > MOST_ORDERED {
+    if uids.len() > MAX_ORDERED {
         let text = format!(
-            "more than {MOST_ORDERED} repositories match; narrow the scope, lengthen the query, or order all by name"
+            "more than {MAX_ORDERED} repositories match; narrow the scope, lengthen the query, or order all by name"
         );
         return Err(Error::precondition("TOO_MANY_REPOSITORIES", scope, text));
     }
@@ -140,7 +140,7 @@ async fn matches(tx: &mut ReadTx, ranges: &[UidRange], scope: &str, text: &str) 
 async fn everything(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<String>> {
     let mut uids: Vec<String> = Vec::new();
     for UidRange { lower, upper } in ranges {
-        let left = (MOST_ORDERED + 1 - uids.len()) as i64;
+        let left = (MAX_ORDERED + 1 - uids.len()) as i64;
         let sql = "SELECT uid FROM repos WHERE uid >= $1 AND uid < $2 ORDER BY uid LIMIT $3";
         let params = [Value::from(lower), Value::from(upper), Value::Int(left)];
         uids.extend(tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?);
@@ -194,7 +194,7 @@ fn times(tx: &ReadTx) -> (String, String) {
 }
 
 /// The repositories of these UIDPs in the given order, a few statements for all of them.
-async fn summaries(tx: &mut ReadTx, uids: &[&str], today: i64) -> Result<Vec<ours::RepoSummary>> {
+async fn summaries(tx: &mut ReadTx, uids: &[&str], today: i64) -> Result<Vec<own::RepoSummary>> {
     if uids.is_empty() {
         return Ok(Vec::new());
     }
@@ -220,14 +220,14 @@ async fn summaries(tx: &mut ReadTx, uids: &[&str], today: i64) -> Result<Vec<our
     Ok(uids.iter().filter_map(|uid| repos.remove(*uid)).collect())
 }
 
-async fn rows(tx: &mut ReadTx, uids: &[&str]) -> Result<BTreeMap<String, ours::RepoSummary>> {
+async fn rows(tx: &mut ReadTx, uids: &[&str]) -> Result<BTreeMap<String, own::RepoSummary>> {
     let (pushed, pulled) = times(tx);
     let mut sql =
         Sql::new(format!("SELECT r.uid, r.parent, r.name, r.description, {pushed}, {pulled} FROM repos r WHERE "));
     sql.bind_list("r.uid IN ", uids.iter().map(|uid| Value::from(*uid)));
     let read = |row: &Row<'_>| {
         let uid = row.text(0)?;
-        let summary = ours::RepoSummary {
+        let summary = own::RepoSummary {
             uid: uid.clone(),
             parent: row.text(1)?,
             name: row.text(2)?,
@@ -235,7 +235,7 @@ async fn rows(tx: &mut ReadTx, uids: &[&str]) -> Result<BTreeMap<String, ours::R
             push_time: Some(row.int(4)?).filter(|at| *at > 0).and_then(timestamp),
             pull_time: Some(row.int(5)?).filter(|at| *at > 0).and_then(timestamp),
             pulls_by_day: vec![0; DAYS as usize],
-            ..ours::RepoSummary::default()
+            ..own::RepoSummary::default()
         };
         Ok::<_, Error>((uid, summary))
     };

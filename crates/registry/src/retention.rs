@@ -7,7 +7,7 @@ mod runs;
 
 use std::collections::{HashMap, HashSet};
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{
     ApplyRetention, ListRetentionRuns, PreviewGroupRetention, PreviewRetention,
 };
@@ -34,17 +34,17 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 /// Manifests that a preview lists.
 const SHOWN: usize = 1000;
 /// Manifests, and tags, of the largest repository for which there are previews.
-const MOST_PREVIEWED: i64 = 100_000;
+const MAX_PREVIEWED: i64 = 100_000;
 /// Manifests that one transaction removes, about.
 const AT_ONCE: usize = 100;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 /// Whether any rule keeps something. Without one nothing is removed at all.
-pub(super) fn has_rules(retention: &ours::Retention) -> bool {
+pub(super) fn has_rules(retention: &own::Retention) -> bool {
     retention.keep_last > 0 || retention.keep_days > 0 || !retention.keep_patterns.is_empty()
 }
 
-async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionRequest>) -> Result<ours::RetentionOutcome> {
+async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewRetentionRequest>) -> Result<own::RetentionOutcome> {
     let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     require_previewable(tx, repo).await?;
@@ -60,9 +60,9 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionReques
 pub async fn retention_by(
     tx: &mut ReadTx,
     repo: &Uidp,
-    policy: ours::RegistryPolicy,
+    policy: own::RegistryPolicy,
     now: Micros,
-) -> Result<Option<ours::RetentionOutcome>> {
+) -> Result<Option<own::RetentionOutcome>> {
     let has_repo = repos::exists(tx, repo).await?;
     if !has_repo || !policy.retention.as_ref().is_some_and(has_rules) {
         return Ok(None);
@@ -77,9 +77,9 @@ pub async fn retention_by(
 
 /// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
 async fn require_previewable(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
-    if stored_size(tx, repo).await? > MOST_PREVIEWED {
+    if stored_size(tx, repo).await? > MAX_PREVIEWED {
         let text =
-            format!("the repository has more than {MOST_PREVIEWED} manifests or tags; a preview reads at most as many");
+            format!("the repository has more than {MAX_PREVIEWED} manifests or tags; a preview reads at most as many");
         return Err(Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text));
     }
     Ok(())
@@ -92,7 +92,7 @@ async fn stored_size(tx: &mut ReadTx, repo: &Uidp) -> Result<i64> {
         "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS bounded",
         "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS bounded",
     ] {
-        let params = [Value::from(repo.as_str()), Value::Int(MOST_PREVIEWED + 1)];
+        let params = [Value::from(repo.as_str()), Value::Int(MAX_PREVIEWED + 1)];
         let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
         most = most.max(count.unwrap_or(0));
     }
@@ -101,8 +101,8 @@ async fn stored_size(tx: &mut ReadTx, repo: &Uidp) -> Result<i64> {
 
 async fn apply(
     tx: &mut WriteTx,
-    call: &Authorized<ours::ApplyRetentionRequest>,
-) -> Result<Changed<ours::RetentionOutcome>> {
+    call: &Authorized<own::ApplyRetentionRequest>,
+) -> Result<Changed<own::RetentionOutcome>> {
     let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let (outcome, changes) = remove(tx, repo, call.now(), call.draw()).await?;
@@ -124,7 +124,7 @@ pub(super) async fn remove(
     repo: &Uidp,
     now: Micros,
     draw: [u8; 32],
-) -> Result<(ours::RetentionOutcome, Vec<Change>)> {
+) -> Result<(own::RetentionOutcome, Vec<Change>)> {
     let plan = Plan::of(tx, repo, None, now).await?;
     let tags: Vec<String> = plan.shown.iter().flat_map(|manifest| &manifest.tags).cloned().collect();
     limits::match_ahead(tx, repo, &tags).await?;
@@ -148,12 +148,12 @@ pub(super) async fn remove(
 struct Plan {
     stored: Vec<Stored>,
     marks: Vec<bool>,
-    shown: Vec<ours::RemovedManifest>,
+    shown: Vec<own::RemovedManifest>,
 }
 
 impl Plan {
     /// By the given rules, or by those of the nearest policy that has some.
-    async fn of(tx: &mut ReadTx, repo: &Uidp, given: Option<ours::Retention>, now: Micros) -> Result<Plan> {
+    async fn of(tx: &mut ReadTx, repo: &Uidp, given: Option<own::Retention>, now: Micros) -> Result<Plan> {
         let holding = limits::policies(tx, repo).await?;
         Plan::by(tx, repo, &holding, given, now).await
     }
@@ -162,8 +162,8 @@ impl Plan {
     async fn by(
         tx: &mut ReadTx,
         repo: &Uidp,
-        holding: &[ours::RegistryPolicy],
-        given: Option<ours::Retention>,
+        holding: &[own::RegistryPolicy],
+        given: Option<own::Retention>,
         now: Micros,
     ) -> Result<Plan> {
         let set = holding.iter().rev().find_map(|policy| policy.retention.clone().filter(has_rules));
@@ -197,9 +197,9 @@ impl Plan {
         all
     }
 
-    fn outcome(&self, repo: &Uidp, listed: Vec<usize>) -> ours::RetentionOutcome {
+    fn outcome(&self, repo: &Uidp, listed: Vec<usize>) -> own::RetentionOutcome {
         let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
-        ours::RetentionOutcome {
+        own::RetentionOutcome {
             repo_uid: repo.as_str().into(),
             kept: number(self.stored.len() - self.doomed()),
             remaining: number(self.doomed() - listed.len()),
@@ -209,7 +209,7 @@ impl Plan {
 }
 
 /// The manifests of a repository, and how each is shown.
-async fn load(tx: &mut ReadTx, repo: &Uidp, kept: &[String]) -> Result<(Vec<Stored>, Vec<ours::RemovedManifest>)> {
+async fn load(tx: &mut ReadTx, repo: &Uidp, kept: &[String]) -> Result<(Vec<Stored>, Vec<own::RemovedManifest>)> {
     let mut tags = tags(tx, repo).await?;
     let names: Vec<String> = tags.values().flatten().cloned().collect();
     let matches = patterns::first_matches(kept, &names)?;
@@ -218,7 +218,7 @@ async fn load(tx: &mut ReadTx, repo: &Uidp, kept: &[String]) -> Result<(Vec<Stor
     let sql = "SELECT r.digest, r.pushed_at, r.last_pulled_at, r.subject, m.media_type, m.total_size
                FROM repo_manifests r JOIN manifests m ON m.digest = r.digest WHERE r.repo = $1 ORDER BY r.digest";
     let read = |row: &Row<'_>| {
-        let manifest = ours::RemovedManifest {
+        let manifest = own::RemovedManifest {
             digest: row.text(0)?,
             media_type: row.text(4)?,
             tags: Vec::new(),
@@ -238,7 +238,7 @@ async fn load(tx: &mut ReadTx, repo: &Uidp, kept: &[String]) -> Result<(Vec<Stor
             pushed_at,
             pulled_at,
             has_tags: !manifest.tags.is_empty(),
-            is_kept_by_name: manifest.tags.iter().any(|tag| kept.contains(tag)),
+            is_retained_by_name: manifest.tags.iter().any(|tag| kept.contains(tag)),
             subjects: subjects.chain(manifest.tags.iter().filter_map(|tag| named_subject(tag))).collect(),
             members: members.remove(&manifest.digest).unwrap_or_default(),
         });

@@ -51,18 +51,18 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
         )
 }
 
-/// Most bytes of an attached document that is looked into.
-const MOST_BYTES: u64 = 16 << 20;
-/// Most bytes that are parsed for one response.
-const MOST_BYTES_IN_ALL: u64 = 64 << 20;
+/// Maximum bytes of an attached document that is looked into.
+const MAX_BYTES: u64 = 16 << 20;
+/// Maximum bytes that are parsed for one response.
+const MAX_TOTAL_BYTES: u64 = 64 << 20;
 
-/// Most layers that are parsed for one response.
-const MOST_LAYERS: usize = 200;
+/// Maximum number of layers that are parsed for one response.
+const MAX_LAYERS: usize = 200;
 
 /// What may be the SBOM of an image.
 pub struct Candidates {
     /// The requested digest, and that of the image that it stands for.
-    asked: String,
+    requested: String,
     image: String,
     layers: Vec<Layer>,
 }
@@ -83,20 +83,20 @@ pub(crate) async fn candidates(tx: &mut ReadTx, repo: &Uidp, (digest, arch): (&s
     if image.digest != digest {
         about.push(digest);
     }
-    let mut left = MOST_BYTES_IN_ALL;
+    let mut left = MAX_TOTAL_BYTES;
     let mut layers = Vec::new();
     for subject in about {
         for manifest in attached::manifests(tx, repo, subject).await? {
             for layer in attached::layers(tx, repo, &manifest).await? {
-                let is_one = layer.media_type.contains("json") && layer.size <= MOST_BYTES.min(left);
-                if is_one && layers.len() < MOST_LAYERS {
+                let is_one = layer.media_type.contains("json") && layer.size <= MAX_BYTES.min(left);
+                if is_one && layers.len() < MAX_LAYERS {
                     left -= layer.size;
                     layers.push(layer);
                 }
             }
         }
     }
-    Ok(Candidates { asked: digest.to_owned(), image: image.digest, layers })
+    Ok(Candidates { requested: digest.to_owned(), image: image.digest, layers })
 }
 
 impl Documents {
@@ -118,7 +118,7 @@ impl Documents {
                 return read;
             }
         }
-        Err(Error::not_found(SBOM, candidates.asked))
+        Err(Error::not_found(SBOM, candidates.requested))
     }
 }
 

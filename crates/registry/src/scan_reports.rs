@@ -7,7 +7,7 @@ mod trivy;
 
 use std::collections::BTreeSet;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers};
@@ -22,10 +22,10 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.prepared_write::<PutScanReport, _>(prepare, |tx, call, prepared| Box::pin(put(tx, call, prepared)))
 }
 
-/// Most bytes of a report.
-const MOST_BYTES: usize = 32 << 20;
-/// Most stored reports of a manifest.
-const KEPT: i64 = 50;
+/// Maximum bytes of a report.
+const MAX_BYTES: usize = 32 << 20;
+/// Maximum number of stored reports of a manifest.
+const MAX_REPORTS: i64 = 50;
 
 /// A report, ready to be stored.
 struct Prepared {
@@ -43,15 +43,15 @@ struct Prepared {
     raw: String,
 }
 
-fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
+fn prepare(request: own::PutScanReportRequest) -> Result<Prepared> {
     let refuse = |description: String| Error::invalid_field("report", description);
-    if request.report.len() > MOST_BYTES {
-        return Err(refuse(format!("has {} bytes; at most {MOST_BYTES} are stored", request.report.len())));
+    if request.report.len() > MAX_BYTES {
+        return Err(refuse(format!("has {} bytes; at most {MAX_BYTES} are stored", request.report.len())));
     }
     let report = match request.scanner() {
-        ours::ScannerName::Grype => grype::report(&request.report),
-        ours::ScannerName::Trivy => trivy::report(&request.report),
-        ours::ScannerName::Unspecified => return Err(Error::invalid_field("scanner", "must be GRYPE or TRIVY")),
+        own::ScannerName::Grype => grype::report(&request.report),
+        own::ScannerName::Trivy => trivy::report(&request.report),
+        own::ScannerName::Unspecified => return Err(Error::invalid_field("scanner", "must be GRYPE or TRIVY")),
     };
     let report = report.map_err(refuse)?;
     if report.scanner_version.contains('\0') {
@@ -71,14 +71,14 @@ fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
     })
 }
 
-async fn put(tx: &mut WriteTx, call: &Authorized<()>, prepared: &Prepared) -> Result<Changed<ours::ScanReport>> {
+async fn put(tx: &mut WriteTx, call: &Authorized<()>, prepared: &Prepared) -> Result<Changed<own::ScanReport>> {
     let repo = call.require_scope()?;
     let manifest = images::require(tx, repo, &prepared.digest).await?;
     require_scanned(tx, &manifest.digest, &prepared.scanned).await?;
     let at = moment(tx, repo, &manifest.digest, call.now()).await?;
     insert(tx, repo, at, prepared).await?;
     forget_old(tx, repo, &manifest.digest).await?;
-    let stored = ours::ScanReport {
+    let stored = own::ScanReport {
         repo_uid: repo.as_str().into(),
         digest: manifest.digest,
         scanner: prepared.scanner,
@@ -156,6 +156,6 @@ async fn forget_old(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<()> {
            (SELECT min(created_at) FROM (SELECT created_at FROM scan_reports {by_digest}
               WHERE repo = $1 AND digest = $2 ORDER BY created_at DESC LIMIT $3) newest)"
     );
-    tx.execute(&sql, &[Value::from(repo.as_str()), Value::from(digest), Value::Int(KEPT)]).await?;
+    tx.execute(&sql, &[Value::from(repo.as_str()), Value::from(digest), Value::Int(MAX_REPORTS)]).await?;
     Ok(())
 }

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_comes_back() {
+    fn v1_round_trips() {
         for repo in [repo(), v1::Repo::default()] {
             let (second, readme) = from_v1(repo.clone());
             assert_eq!(to_v1(second, readme), repo);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_version_comes_back() {
+    fn v2_round_trips() {
         let (second, _) = from_v1(repo());
         assert_eq!(from_v1(to_v1(second.clone(), String::new())).0, second);
         assert_eq!(second.bundles, ["fips", "ai"]);

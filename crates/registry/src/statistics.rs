@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::statistics::{GetUsage, ListActivity, ListTopUsage};
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Result, Uidp};
@@ -27,9 +27,9 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 const USUAL_DAYS: i64 = 30;
 /// Rows of a list by usage or activity.
 const USUAL_ROWS: i32 = 10;
-const MOST_ROWS: i32 = 100;
+const MAX_ROWS: i32 = 100;
 /// Direct children that are measured for one list.
-const MOST_CHILDREN: i64 = 2000;
+const MAX_CHILDREN: i64 = 2000;
 
 /// Rejects a scope that is neither a group nor a repository.
 async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
@@ -39,12 +39,12 @@ async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp>
     stored.map(|_| scope.clone()).ok_or_else(|| Error::not_found(GROUP, scope.as_str()))
 }
 
-async fn usage(tx: &mut ReadTx, call: &Authorized<ours::GetUsageRequest>) -> Result<ours::Usage> {
+async fn usage(tx: &mut ReadTx, call: &Authorized<own::GetUsageRequest>) -> Result<own::Usage> {
     let scope = require_scope(tx, call).await?;
     let policies = limits::policies(tx, &scope).await?;
     let quotas = policies.iter().map(|policy| policy.byte_quota).filter(|quota| *quota > 0);
     let within = Scope::Subtree(scope.as_str());
-    Ok(ours::Usage {
+    Ok(own::Usage {
         scope: scope.as_str().into(),
         bytes: stored_bytes::total(tx, scope.as_str()).await?,
         upload_bytes: stored_bytes::of_open_uploads(tx, scope.as_str(), "").await?,
@@ -54,26 +54,23 @@ async fn usage(tx: &mut ReadTx, call: &Authorized<ours::GetUsageRequest>) -> Res
     })
 }
 
-async fn top_usage(
-    tx: &mut ReadTx,
-    call: &Authorized<ours::ListTopUsageRequest>,
-) -> Result<ours::ListTopUsageResponse> {
+async fn top_usage(tx: &mut ReadTx, call: &Authorized<own::ListTopUsageRequest>) -> Result<own::ListTopUsageResponse> {
     let scope = require_scope(tx, call).await?;
     let request = call.request();
     let limit = match request.limit {
         0 => USUAL_ROWS,
-        limit if limit > 0 => limit.min(MOST_ROWS),
+        limit if limit > 0 => limit.min(MAX_ROWS),
         _ => return Err(Error::invalid_field("limit", "must not be negative")),
     };
     let kind = match request.order() {
-        ours::UsageOrder::Unspecified | ours::UsageOrder::Bytes => {
+        own::UsageOrder::Unspecified | own::UsageOrder::Bytes => {
             let mut rows = children(tx, &scope).await?;
             rows.sort_by(|one, other| other.amount.cmp(&one.amount).then_with(|| one.uid.cmp(&other.uid)));
             rows.truncate(limit as usize);
-            return Ok(ours::ListTopUsageResponse { rows });
+            return Ok(own::ListTopUsageResponse { rows });
         }
-        ours::UsageOrder::PullsByIdentity => ActivityKind::Pulls,
-        ours::UsageOrder::PushesByIdentity => ActivityKind::Pushes,
+        own::UsageOrder::PullsByIdentity => ActivityKind::Pulls,
+        own::UsageOrder::PushesByIdentity => ActivityKind::Pushes,
     };
     let since = activity::day_of(call.now()) - USUAL_DAYS + 1;
     let most = activity::most_active(tx, scope.as_str(), kind, (since, limit.into())).await?;
@@ -82,27 +79,27 @@ async fn top_usage(
     let names = identity_names(tx, &shown).await?;
     let row = |(uid, amount): (String, i64)| {
         let name = names.get(&uid).cloned().unwrap_or_default();
-        ours::UsageRow { uid, name, amount }
+        own::UsageRow { uid, name, amount }
     };
-    let mut rows: Vec<ours::UsageRow> = shown.into_iter().map(row).collect();
+    let mut rows: Vec<own::UsageRow> = shown.into_iter().map(row).collect();
     // Who cannot be listed is not named: callers of other organizations, and those without credentials.
     let amount: i64 = hidden.iter().map(|(_, amount)| amount).sum();
     if amount > 0 {
-        rows.push(ours::UsageRow { amount, ..ours::UsageRow::default() });
+        rows.push(own::UsageRow { amount, ..own::UsageRow::default() });
         rows.sort_by_key(|row| std::cmp::Reverse(row.amount));
     }
-    Ok(ours::ListTopUsageResponse { rows })
+    Ok(own::ListTopUsageResponse { rows })
 }
 
 /// The direct children of a group with their bytes.
-async fn children(tx: &mut ReadTx, scope: &Uidp) -> Result<Vec<ours::UsageRow>> {
+async fn children(tx: &mut ReadTx, scope: &Uidp) -> Result<Vec<own::UsageRow>> {
     let sql = "SELECT uid, name FROM groups WHERE parent = $1 UNION ALL SELECT uid, name FROM repos WHERE parent = $1
                LIMIT $2";
-    let params = [Value::from(scope.as_str()), Value::Int(MOST_CHILDREN + 1)];
-    let read = |row: &Row<'_>| Ok::<_, Error>(ours::UsageRow { uid: row.text(0)?, name: row.text(1)?, amount: 0 });
+    let params = [Value::from(scope.as_str()), Value::Int(MAX_CHILDREN + 1)];
+    let read = |row: &Row<'_>| Ok::<_, Error>(own::UsageRow { uid: row.text(0)?, name: row.text(1)?, amount: 0 });
     let mut rows = tx.query(sql, &params, read).await?;
-    if rows.len() as i64 > MOST_CHILDREN {
-        let text = format!("the group has more than {MOST_CHILDREN} children; measure a group below it");
+    if rows.len() as i64 > MAX_CHILDREN {
+        let text = format!("the group has more than {MAX_CHILDREN} children; measure a group below it");
         return Err(Error::precondition("GROUP_TOO_LARGE", scope.as_str(), text));
     }
     for row in &mut rows {
@@ -124,8 +121,8 @@ async fn identity_names(tx: &mut ReadTx, most: &[(String, i64)]) -> Result<BTree
 
 async fn list_activity(
     tx: &mut ReadTx,
-    call: &Authorized<ours::ListActivityRequest>,
-) -> Result<ours::ListActivityResponse> {
+    call: &Authorized<own::ListActivityRequest>,
+) -> Result<own::ListActivityResponse> {
     let scope = require_scope(tx, call).await?;
     let request = call.request();
     let limits = DayLimits { usual: USUAL_DAYS, most: activity::DAYS };
@@ -137,9 +134,9 @@ async fn list_activity(
         ours::ActivityKind::BlockedPackages => ActivityKind::BlockedPackages,
     };
     let amounts = activity::days(tx, scope.as_str(), kind, (first, last)).await?;
-    let day = |day: i64| ours::ActivityDay {
+    let day = |day: i64| own::ActivityDay {
         day: timestamp(activity::start_of(day)),
         amount: amounts.get(&day).copied().unwrap_or(0),
     };
-    Ok(ours::ListActivityResponse { days: (first..=last).map(day).collect() })
+    Ok(own::ListActivityResponse { days: (first..=last).map(day).collect() })
 }

@@ -71,7 +71,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "repos",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("repos", None)),
+            reference("parent", "groups", OnDelete::Restrict("repos", None)),
             own_id("org"),
             value("name"),
             value("description"),

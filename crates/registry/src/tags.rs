@@ -139,8 +139,8 @@ impl PutTag {
 /// What happened to a tag, for the audit log.
 pub(crate) fn change(before: Option<&TagRow>, after: Option<&TagRow>) -> Change {
     let uid = after.or(before).map(|row| row.uid.clone()).unwrap_or_default();
-    let image = |row: Option<&TagRow>| row.map(|row| ResourceSnapshot::of(&row.to_v2()));
-    Change { kind: TAG, uid, before: image(before), after: image(after) }
+    let snapshot = |row: Option<&TagRow>| row.map(|row| ResourceSnapshot::of(&row.to_v2()));
+    Change { kind: TAG, uid, before: snapshot(before), after: snapshot(after) }
 }
 
 /// The tag of this UIDP.
@@ -234,8 +234,8 @@ async fn count(tx: &mut WriteTx, uid: &Uidp, name: &str, delta: i64) -> Result<(
     list::count(tx, &TABLE, uid, delta).await
 }
 
-/// Writes a changed tag; a move enters the history. One that is pushed for the first time, or only looks otherwise,
-/// does not move.
+/// Writes a changed tag. A new name or digest is recorded in the history, the first push included; other fields are
+/// not. An immutable tag may get its first digest, but no other.
 pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: &TagRow, draw: [u8; 32]) -> Result<()> {
     let is_moved = (&before.name, &before.digest) != (&after.name, &after.digest);
     if is_moved && !before.digest.is_empty() {
@@ -319,8 +319,8 @@ async fn record(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: Mic
     Ok(())
 }
 
-/// Most moves of one response.
-const MOST_MOVES: i64 = 1000;
+/// Maximum number of moves of one response.
+const MAX_MOVES: i64 = 1000;
 
 /// Moves of a tag in a period, the oldest first; removals are not moves. If there are too many, the oldest
 /// are returned if the period has a beginning, so that a caller can continue from there, else the newest.
@@ -340,7 +340,7 @@ pub(crate) async fn moves(
         Value::from(name),
         Value::Int(start.unwrap_or(i64::MIN)),
         Value::Int(end.unwrap_or(i64::MAX)),
-        Value::Int(MOST_MOVES),
+        Value::Int(MAX_MOVES),
     ];
     let mut moves = tx.query(&sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.text(1)?))).await?;
     if start.is_none() {

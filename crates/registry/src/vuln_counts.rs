@@ -21,17 +21,17 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
-/// Most days of one call.
-const MOST_DAYS: i64 = 366;
+/// Maximum days of one call.
+const MAX_DAYS: i64 = 366;
 /// The usual number of days.
 const USUAL_DAYS: i64 = 30;
-/// Most images of one call.
-const MOST_REFERENCES: usize = 50;
+/// Maximum number of images of one call.
+const MAX_REFERENCES: usize = 50;
 /// The tag that is meant where none is named.
 const USUAL_TAG: &str = "latest";
 
-/// Most bytes that one call may read and return.
-const MOST_BYTES: i64 = 100 << 20;
+/// Maximum bytes that one call may read and return.
+const MAX_BYTES: i64 = 100 << 20;
 /// Approximate bytes of a line of a response without its texts.
 const ROW_BYTES: i64 = 24;
 
@@ -64,7 +64,7 @@ async fn count(
 ) -> Result<v1::VulnCountReportList> {
     let request = call.request();
     let days = days(request, call.now())?;
-    let (mut items, mut budget) = (Vec::new(), Budget { left: MOST_BYTES });
+    let (mut items, mut budget) = (Vec::new(), Budget { left: MAX_BYTES });
     for reference in references(request)? {
         for (repo, name) in visible_repos(tx, call, &reference.repo).await? {
             let images = images_by_day(tx, (&repo, &reference.tag), &days, &mut budget).await?;
@@ -92,8 +92,8 @@ async fn count(
 fn days(request: &v1::VulnCountReportFilter, now: Micros) -> Result<Vec<Micros>> {
     let last = request.to.map_or(now, micros).min(now).div_euclid(DAY);
     let first = request.from.map_or(last - USUAL_DAYS + 1, |from| micros(from).div_euclid(DAY));
-    if last - first >= MOST_DAYS {
-        return Err(Error::invalid_field("from", format!("at most {MOST_DAYS} days are counted at once")));
+    if last - first >= MAX_DAYS {
+        return Err(Error::invalid_field("from", format!("at most {MAX_DAYS} days are counted at once")));
     }
     Ok((first..=last).map(|day| day * DAY).collect())
 }
@@ -103,8 +103,8 @@ fn references(request: &v1::VulnCountReportFilter) -> Result<Vec<v1::RepoTagRefe
     if references.is_empty() {
         references.push(v1::RepoTagReference { repo: request.repo.clone(), tag: request.tag.clone() });
     }
-    if references.len() > MOST_REFERENCES {
-        return Err(Error::invalid_field("references", format!("at most {MOST_REFERENCES} elements")));
+    if references.len() > MAX_REFERENCES {
+        return Err(Error::invalid_field("references", format!("at most {MAX_REFERENCES} elements")));
     }
     let mut known = HashSet::new();
     for reference in &mut references {

@@ -19,8 +19,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListVulnReports>(handler!(list)).read::<GetRawVulnReport>(handler!(raw))
 }
 
-/// Most bytes of findings for one response.
-const MOST_BYTES: i64 = 100 << 20;
+/// Maximum bytes of findings for one response.
+const MAX_BYTES: i64 = 100 << 20;
 
 /// Which reports are meant, within one visible range. Empty texts and zeros mean any.
 struct ReportFilter {
@@ -59,17 +59,17 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::VulnReportFilter>) -> Resul
     let Some(digest) = requested_digest(tx, request, ranges.is_empty()).await? else {
         return Ok(v1::VulnReportList::default());
     };
-    let wanted = ranges.into_iter().map(|range| ReportFilter {
+    let filter = ranges.into_iter().map(|range| ReportFilter {
         range,
         digest: digest.clone(),
         scanner: request.scanner.as_ref().map_or(0, |scanner| scanner.name),
         since: request.created_since.map_or(i64::MIN, list::micros),
     });
-    let wanted: Vec<ReportFilter> = wanted.collect();
-    require_small(tx, &wanted).await?;
+    let filter: Vec<ReportFilter> = filter.collect();
+    require_small(tx, &filter).await?;
     let mut items = Vec::new();
-    for wanted in &wanted {
-        items.extend(reports(tx, wanted).await?);
+    for filter in &filter {
+        items.extend(reports(tx, filter).await?);
     }
     items.sort_by_key(|(created_at, _)| std::cmp::Reverse(*created_at));
     Ok(v1::VulnReportList { items: items.into_iter().map(|(_, report)| report).collect() })
@@ -86,17 +86,17 @@ async fn requested_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hi
 }
 
 /// Rejects a request whose findings together exceed the limit.
-async fn require_small(tx: &mut ReadTx, wanted: &[ReportFilter]) -> Result<()> {
+async fn require_small(tx: &mut ReadTx, filter: &[ReportFilter]) -> Result<()> {
     let mut bytes: i64 = 0;
-    for wanted in wanted {
+    for filter in filter {
         let sql = format!(
             "SELECT CAST(sum(octet_length(findings)) AS BIGINT) FROM scan_reports WHERE {}",
             ReportFilter::CONDITIONS
         );
-        let sum = tx.query_opt(&sql, &wanted.params(), |row| row.opt_int(0).map_err(Error::from)).await?;
+        let sum = tx.query_opt(&sql, &filter.params(), |row| row.opt_int(0).map_err(Error::from)).await?;
         bytes = bytes.saturating_add(sum.flatten().unwrap_or(0));
     }
-    if bytes <= MOST_BYTES {
+    if bytes <= MAX_BYTES {
         return Ok(());
     }
     Err(Error::new(
@@ -105,12 +105,12 @@ async fn require_small(tx: &mut ReadTx, wanted: &[ReportFilter]) -> Result<()> {
     ))
 }
 
-async fn reports(tx: &mut ReadTx, wanted: &ReportFilter) -> Result<Vec<(Micros, v1::VulnReport)>> {
+async fn reports(tx: &mut ReadTx, filter: &ReportFilter) -> Result<Vec<(Micros, v1::VulnReport)>> {
     let sql = format!(
         "SELECT digest, scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports WHERE {}",
         ReportFilter::CONDITIONS
     );
-    tx.query(&sql, &wanted.params(), report).await
+    tx.query(&sql, &filter.params(), report).await
 }
 
 fn scanner(row: &Row<'_>) -> Result<v1::Scanner> {
@@ -133,8 +133,8 @@ fn report(row: &Row<'_>) -> Result<(Micros, v1::VulnReport)> {
     Ok((created_at, report))
 }
 
-/// Most elements of one list of a vulnerability.
-const MOST_ELEMENTS: usize = 1000;
+/// Maximum number of elements of one list of a vulnerability.
+const MAX_ELEMENTS: usize = 1000;
 
 /// A list in which everything stands once.
 #[derive(Default)]
@@ -146,7 +146,7 @@ struct UniqueList {
 impl UniqueList {
     fn add(&mut self, items: impl IntoIterator<Item = String>) {
         for item in items {
-            if !item.is_empty() && self.list.len() < MOST_ELEMENTS && self.known.insert(item.clone()) {
+            if !item.is_empty() && self.list.len() < MAX_ELEMENTS && self.known.insert(item.clone()) {
                 self.list.push(item);
             }
         }
@@ -237,13 +237,13 @@ async fn raw(tx: &mut ReadTx, call: &Authorized<v1::GetRawVulnReportRequest>) ->
     let mut newest: Option<(Micros, v1::RawVulnReport)> = None;
     for range in call.visible() {
         let (digest, since) = (request.digest.clone(), at.unwrap_or(i64::MIN));
-        let wanted = ReportFilter { range, digest, scanner: request.scanner, since };
+        let filter = ReportFilter { range, digest, scanner: request.scanner, since };
         let sql = format!(
             "SELECT digest, scanner, scanner_version, database_built_at, created_at, raw FROM scan_reports
              WHERE {} AND created_at <= $6 ORDER BY created_at DESC LIMIT 1",
             ReportFilter::CONDITIONS
         );
-        let mut params = wanted.params().to_vec();
+        let mut params = filter.params().to_vec();
         params.push(Value::Int(at.unwrap_or(i64::MAX)));
         let found = tx.query_opt(&sql, &params, raw_report).await?;
         newest = newest.into_iter().chain(found).max_by_key(|(created_at, _)| *created_at);
@@ -265,7 +265,7 @@ fn raw_report(row: &Row<'_>) -> Result<(Micros, v1::RawVulnReport)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, MOST_ELEMENTS, State, merged};
+    use super::{Finding, MAX_ELEMENTS, State, merged};
 
     fn finding(id: &str, purl: &str, severity: i32) -> Finding {
         let (id, purl, related) = (id.to_owned(), purl.to_owned(), format!("https://example.com/{purl}"));
@@ -273,11 +273,11 @@ mod tests {
     }
 
     #[test]
-    fn what_many_packages_have_is_told_once_and_in_bounds() {
+    fn shared_vulnerabilities_are_listed_once_and_bounded() {
         let twice = |n: usize| [finding("CVE-1", &format!("pkg:{n}"), 3), finding("CVE-1", &format!("pkg:{n}"), 4)];
         let found = merged((0..20_000).flat_map(twice).collect());
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].purls.len(), found[0].related_urls.len()), (MOST_ELEMENTS, MOST_ELEMENTS));
+        assert_eq!((found[0].purls.len(), found[0].related_urls.len()), (MAX_ELEMENTS, MAX_ELEMENTS));
         assert_eq!((&*found[0].purls[0], &*found[0].purls[1]), ("pkg:0", "pkg:1"));
         assert_eq!(merged(twice(7).into()).remove(0).purls, ["pkg:7"]);
     }

@@ -5,15 +5,15 @@ use bowline_pipeline::Change;
 use bowline_store::tables::TableDeclaration;
 use bowline_store::{BoxFuture, WriteTx};
 
-/// Deletes what a domain holds of a group, in the transaction that deletes the group, and returns the changes that the
+/// Deletes the resources of a domain in a group, in the transaction that deletes the group, and returns the changes that the
 /// audit log shows.
 pub type DeleteOfGroup = for<'a> fn(&'a mut WriteTx, &'a Uidp) -> BoxFuture<'a, Result<Vec<Change>>>;
 
-/// What a domain holds of groups.
+/// Resources of a domain in a group.
 #[derive(Clone, Copy)]
-pub struct Belongings {
-    /// Its tables: what keeps a group, and what goes with it without more ado.
+pub struct GroupContents {
+    /// The tables of the domain: some rows prevent the deletion of their group, others are deleted with it.
     pub tables: &'static [TableDeclaration],
-    /// Deletes the rest, if there is any.
+    /// Deletes what the tables alone do not, if there is any.
     pub delete: Option<DeleteOfGroup>,
 }

@@ -2,7 +2,7 @@
 //! name patterns, and what belongs to a group.
 //!
 //! A list of a new resource is a [`list::Table`] and a [`list::Listed`] row; see [`list`]. A domain whose rows belong to
-//! a group says so with a [`groups::Belongings`].
+//! a group says so with a [`groups::GroupContents`].
 
 pub mod days;
 pub mod groups;

@@ -254,9 +254,9 @@ impl Rows<'_, '_> {
     async fn skip_into(&self, tx: &mut ReadTx, range: &mut UidRange, skip: &mut i64, rest: Rest) -> Result<bool> {
         // Where a page ended there is no kept count, and in the last range none is needed.
         if !(rest.is_begun && rest.is_last) {
-            let inside = total_in(tx, self.table, self.selection, range).await?;
-            if inside <= *skip {
-                *skip -= inside;
+            let in_range = total_in(tx, self.table, self.selection, range).await?;
+            if in_range <= *skip {
+                *skip -= in_range;
                 return Ok(false);
             }
         }
@@ -322,7 +322,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Most rows that are skipped while several ranges are merged: all of them are read.
+/// Maximum number of rows that are skipped while several ranges are merged: all of them are read.
 const MERGED_SKIP: i64 = 10_000;
 
 /// Up to this many rows are sorted at once; more are read along the index of their organization.

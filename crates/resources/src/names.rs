@@ -32,16 +32,16 @@ impl NamedKind {
 /// Characters that have a trigram: shorter texts match only the beginning of a name.
 pub const TRIGRAM: usize = 3;
 /// Trigrams of one text that are counted, and how many of them are looked up: the rarest.
-const MOST_TRIGRAMS: usize = 16;
+const MAX_TRIGRAMS: usize = 16;
 const LOOKED_UP: usize = 3;
 /// A trigram that fewer names have drives the search by itself: reading and comparing these costs less than seeking in
 /// another list. Counting ends here.
 const FEW: i64 = 2000;
 /// Organizations that one call searches, unless the caller sees all.
-const MOST_ORGANIZATIONS: usize = 32;
+const MAX_ORGANIZATIONS: usize = 32;
 /// Names that one call examines for a caller who sees a part of an organization: all in its ranges if there are no more;
 /// else those with the text in the organization, of which the ranges leave some.
-const MOST_EXAMINED: usize = 20_000;
+const MAX_EXAMINED: usize = 20_000;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
@@ -103,7 +103,7 @@ impl<'a> NameSearch<'a> {
 
     /// Whether the search ended before all names were compared with the ranges.
     pub fn is_incomplete(&self) -> bool {
-        self.examined >= MOST_EXAMINED
+        self.examined >= MAX_EXAMINED
     }
 
     /// The names after a position, at most so many.
@@ -293,7 +293,7 @@ impl<'a> NameSearch<'a> {
         let characters: Vec<char> = self.text.chars().collect();
         let windows = characters.windows(TRIGRAM).filter(|window| !window.iter().any(|c| MARKS.contains(c)));
         let trigrams = windows.map(|window| quoted(&window.iter().collect::<String>()));
-        let distinct: BTreeSet<String> = trigrams.take(MOST_TRIGRAMS).collect();
+        let distinct: BTreeSet<String> = trigrams.take(MAX_TRIGRAMS).collect();
         distinct.into_iter().collect()
     }
 
@@ -318,8 +318,8 @@ fn organizations(ranges: &[UidRange]) -> Result<Option<Vec<&str>>> {
             organizations.push(organization);
         }
     }
-    if organizations.len() > MOST_ORGANIZATIONS {
-        let why = format!("must name a group: one search covers up to {MOST_ORGANIZATIONS} organizations");
+    if organizations.len() > MAX_ORGANIZATIONS {
+        let why = format!("must name a group: one search covers up to {MAX_ORGANIZATIONS} organizations");
         return Err(Error::invalid_field("scope", why));
     }
     Ok(Some(organizations))
@@ -354,7 +354,7 @@ mod tests {
         let ranges = [UidRange::subtree(&group), UidRange::subtree(&other)];
         assert_eq!(organizations(&ranges).unwrap(), Some(vec![one.as_str(), other.as_str()]));
         assert_eq!(organizations(&[UidRange::all()]).unwrap(), None);
-        let many: Vec<UidRange> = (0..=MOST_ORGANIZATIONS).map(|n| UidRange::subtree(&format!("{n:040x}"))).collect();
+        let many: Vec<UidRange> = (0..=MAX_ORGANIZATIONS).map(|n| UidRange::subtree(&format!("{n:040x}"))).collect();
         assert_eq!(organizations(&many).unwrap_err().reason(), bowline_core::Reason::InvalidArgument);
     }
 

@@ -9,26 +9,26 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use bowline_authn::crypto::sha256;
 use bowline_authn::matching::{Regex, whole};
-use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Cancelled, defer};
 use tokio::sync::Semaphore;
 
 /// Compiled patterns, of which each takes up to 256 KiB and mostly a tenth of that.
-static COMPILED: LazyLock<Mutex<Memory<String, Arc<Regex>>>> = LazyLock::new(|| Memory::new(128));
+static COMPILED: LazyLock<Mutex<BoundedCache<String, Arc<Regex>>>> = LazyLock::new(|| BoundedCache::new(128));
 /// Which pattern of a list matches a name first.
-static MATCHES: LazyLock<Mutex<Memory<Key, Outcome>>> = LazyLock::new(|| Memory::new(MOST_NAMES));
+static MATCHES: LazyLock<Mutex<BoundedCache<Key, Outcome>>> = LazyLock::new(|| BoundedCache::new(MAX_CACHED_NAMES));
 /// The same for lists with more names than the former cache holds: tags of a very large repository.
-static LARGE: LazyLock<Mutex<Memory<Key, Arc<Outcomes>>>> = LazyLock::new(|| Memory::new(1));
+static LARGE_LISTS: LazyLock<Mutex<BoundedCache<Key, Arc<Outcomes>>>> = LazyLock::new(|| BoundedCache::new(1));
 /// What is wrong with a pattern, if anything.
-static PROBLEMS: LazyLock<Mutex<Memory<Key, Option<String>>>> = LazyLock::new(|| Memory::new(4096));
+static PROBLEMS: LazyLock<Mutex<BoundedCache<Key, Option<String>>>> = LazyLock::new(|| BoundedCache::new(4096));
 
 /// Permits for matching outside of deferred work.
 static MATCHING: Semaphore = Semaphore::const_new(4);
 
-/// Most names of one list whose results are cached together.
-const MOST_NAMES: usize = 1 << 17;
+/// Maximum number of cached results over all lists, and of names of one list that are cached with them.
+const MAX_CACHED_NAMES: usize = 1 << 17;
 
 /// The first half of a SHA-256 over patterns and names.
 type Key = [u8; 16];
@@ -44,17 +44,17 @@ enum Outcome {
     Damaged,
 }
 
-/// A table of bounded size that forgets what was not used lately: the older half goes when the newer one is full.
-struct Memory<K, V> {
-    most: usize,
+/// A bounded cache in two halves. When the newer half is full, the older one is dropped.
+struct BoundedCache<K, V> {
+    capacity: usize,
     newer: HashMap<K, V>,
     older: HashMap<K, V>,
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
-    /// Holds at least the `most` entries used last, and twice as many at most.
-    fn new(most: usize) -> Mutex<Memory<K, V>> {
-        Mutex::new(Memory { most, newer: HashMap::new(), older: HashMap::new() })
+impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
+    /// Holds at least the `capacity` entries used last, and twice as many at most.
+    fn new(capacity: usize) -> Mutex<BoundedCache<K, V>> {
+        Mutex::new(BoundedCache { capacity, newer: HashMap::new(), older: HashMap::new() })
     }
 
     fn get(&mut self, key: &K) -> Option<V> {
@@ -67,15 +67,15 @@ impl<K: Eq + Hash + Clone, V: Clone> Memory<K, V> {
     }
 
     fn insert(&mut self, key: K, value: V) {
-        if self.newer.len() >= self.most {
+        if self.newer.len() >= self.capacity {
             self.older = std::mem::take(&mut self.newer);
         }
         self.newer.insert(key, value);
     }
 }
 
-fn lock<K, V>(memory: &Mutex<Memory<K, V>>) -> MutexGuard<'_, Memory<K, V>> {
-    memory.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<K, V>(cache: &Mutex<BoundedCache<K, V>>) -> MutexGuard<'_, BoundedCache<K, V>> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn key(parts: [&[u8]; 2]) -> Key {
@@ -99,7 +99,7 @@ fn compiled(pattern: &str) -> std::result::Result<Arc<Regex>, String> {
 /// Deferred work, if the result is not cached: the transaction must run by `write_deferring` or
 /// `read_deferring`. INTERNAL for a stored pattern that does not compile.
 pub fn first_matches(patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {
-    first_matches_within(MOST_NAMES, patterns, names)
+    first_matches_within(MAX_CACHED_NAMES, patterns, names)
 }
 
 fn first_matches_within(most: usize, patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {
@@ -107,17 +107,17 @@ fn first_matches_within(most: usize, patterns: &[String], names: &[String]) -> R
         return Ok(vec![None; names.len()]);
     }
     let list = list_key(patterns);
-    let large = if names.len() > most { lock(&LARGE).get(&list) } else { None };
+    let large = if names.len() > most { lock(&LARGE_LISTS).get(&list) } else { None };
     let (mut found, mut missing) = (Vec::with_capacity(names.len()), Vec::new());
-    let mut memory = lock(&MATCHES);
+    let mut cache = lock(&MATCHES);
     for name in names {
         let key = key([&list, name.as_bytes()]);
-        match large.as_ref().and_then(|large| large.get(&key).copied()).or_else(|| memory.get(&key)) {
+        match large.as_ref().and_then(|large| large.get(&key).copied()).or_else(|| cache.get(&key)) {
             Some(outcome) => found.push(outcome),
             None => missing.push((key, name.clone())),
         }
     }
-    drop(memory);
+    drop(cache);
     if missing.is_empty() {
         return found.into_iter().map(position).collect();
     }
@@ -142,7 +142,7 @@ fn cache_large(list: Key, patterns: &[String], names: &[String], cancelled: &Can
         }
         outcomes.insert(key([&list, name.as_bytes()]), first_match(patterns, name));
     }
-    lock(&LARGE).insert(list, Arc::new(outcomes));
+    lock(&LARGE_LISTS).insert(list, Arc::new(outcomes));
 }
 
 fn cache_matches(patterns: &[String], names: Vec<(Key, String)>, cancelled: &Cancelled) {
@@ -204,25 +204,25 @@ pub fn problem(pattern: &str) -> Option<String> {
     problem
 }
 
-/// Where patterns are validated.
+/// Whether patterns are validated before or in a transaction.
 #[derive(Debug)]
 pub enum Validation {
     /// Before a transaction: they are compiled.
-    Before,
-    /// Inside a transaction: cached results are used, and patterns without one are collected.
-    Inside(Vec<String>),
+    BeforeTransaction,
+    /// In a transaction: cached results are used, and patterns without one are collected.
+    InTransaction(Vec<String>),
 }
 
 impl Validation {
-    pub fn within() -> Validation {
-        Validation::Inside(Vec::new())
+    pub fn in_transaction() -> Validation {
+        Validation::InTransaction(Vec::new())
     }
 
-    /// What is wrong with a pattern, as far as it is known.
+    /// The problem of a pattern, if it is known to have one.
     pub fn problem(&mut self, pattern: &str) -> Option<String> {
         match self {
-            Validation::Before => problem(pattern),
-            Validation::Inside(unknown) => {
+            Validation::BeforeTransaction => problem(pattern),
+            Validation::InTransaction(unknown) => {
                 let known = lock(&PROBLEMS).get(&key([pattern.as_bytes(), b""]));
                 if known.is_none() {
                     unknown.push(pattern.to_owned());
@@ -232,13 +232,13 @@ impl Validation {
         }
     }
 
-    /// Ends the attempt if there were patterns of which nothing is known.
+    /// Ends the attempt if there were unknown patterns.
     ///
     /// # Errors
-    /// Work to be done first.
+    /// Deferred work that compiles the unknown patterns.
     pub fn finish(self) -> Result<()> {
         match self {
-            Validation::Inside(unknown) if !unknown.is_empty() => Err(defer(move |_| {
+            Validation::InTransaction(unknown) if !unknown.is_empty() => Err(defer(move |_| {
                 for pattern in unknown {
                     problem(&pattern);
                 }
@@ -257,15 +257,15 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_is_bounded_and_keeps_what_is_used() {
-        let memory = Memory::new(10);
-        let mut memory = lock(&memory);
+    fn a_cache_is_bounded_and_retains_what_is_used() {
+        let cache = BoundedCache::new(10);
+        let mut cache = lock(&cache);
         for n in 0..1000 {
-            memory.insert(n, n);
-            assert_eq!(memory.get(&0), Some(0), "{n}");
-            assert!(memory.newer.len() + memory.older.len() <= 20);
+            cache.insert(n, n);
+            assert_eq!(cache.get(&0), Some(0), "{n}");
+            assert!(cache.newer.len() + cache.older.len() <= 20);
         }
-        assert_eq!((memory.get(&999), memory.get(&500)), (Some(999), None));
+        assert_eq!((cache.get(&999), cache.get(&500)), (Some(999), None));
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_matched_where_the_answer_is_needed_but_looked_up() {
+    fn transactions_look_matches_up_and_never_compute_them() {
         let (patterns, names) = (texts(&["v[0-9]+", "latest-.*"]), texts(&["v1", "latest-2", "other", "v1x"]));
         assert!(first_matches(&patterns, &names).is_err(), "nothing is known yet");
         let list = list_key(&patterns);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_are_remembered_one_by_one_are_matched_elsewhere_too() {
+    fn more_names_than_the_cache_holds_are_matched_too() {
         let patterns = texts(&["large-v[0-9]+"]);
         let mut names: Vec<String> = (0..5).map(|n| format!("large-v{n}")).collect();
         assert!(first_matches_within(3, &patterns, &names).is_err(), "nothing is known yet");
@@ -308,12 +308,12 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_validated_before_a_transaction_and_remembered_in_it() {
-        let mut within = Validation::Inside(Vec::new());
+    fn patterns_are_validated_before_a_transaction_and_cached_for_it() {
+        let mut within = Validation::InTransaction(Vec::new());
         assert_eq!(within.problem("validated-["), None);
         assert!(within.finish().is_err(), "nothing is known yet");
-        assert!(Validation::Before.problem("validated-[").is_some());
-        let mut within = Validation::Inside(Vec::new());
+        assert!(Validation::BeforeTransaction.problem("validated-[").is_some());
+        let mut within = Validation::InTransaction(Vec::new());
         assert!(within.problem("validated-[").is_some());
         assert!(within.finish().is_ok());
     }

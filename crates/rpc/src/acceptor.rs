@@ -29,15 +29,15 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
-    /// Most open connections. Each needs a descriptor, and perhaps a second for a blob.
+    /// Maximum number of open connections. Each needs a descriptor, and perhaps a second for a blob.
     pub connections: usize,
-    /// Most open connections of one address; with IPv6, of one /64.
+    /// Maximum number of open connections of one address; with IPv6, of one /64.
     pub connections_by_address: usize,
     /// Addresses that carry connections of many clients: only the total counts.
     pub proxies: TrustedProxies,
-    /// Most bytes of a request's header list over HTTP/2.
+    /// Maximum bytes of a request's header list over HTTP/2.
     pub header_bytes: u32,
-    /// Most streams that one connection runs at once.
+    /// Maximum number of streams that one connection runs at once.
     pub concurrent_streams: u32,
     /// Time from the connection to the end of its first request's head, with TLS handshake and version detection.
     pub first_request: Duration,

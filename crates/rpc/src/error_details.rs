@@ -15,9 +15,8 @@ use prost::{Message, Name};
 /// bare there, but for missing terms, which its clients look for. An internal error names the request. A refusal for want
 /// of a capability has a link to its explanation below `base_url`.
 pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str, base_url: &str) -> Status {
-    let (domain, is_first_version) = presented_as(error, method);
-    let bare =
-        is_first_version && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
+    let (domain, is_v1) = presented_as(error, method);
+    let bare = is_v1 && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
     let details = if bare { terms(error) } else { details(error, domain, request_id, base_url) };
     Status { code: error.code() as i32, message: error.message().into(), details }
 }
@@ -25,7 +24,7 @@ pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str, b
 /// Domain of the method whose error it is, and whether that is of the first API version.
 fn presented_as<'a>(error: &'a Error, method: Option<&'a MethodInfo>) -> (&'a str, bool) {
     let previewed = error.details().iter().find_map(|detail| match detail {
-        Detail::PreviewOf { domain, is_first_version } => Some((domain.as_str(), *is_first_version)),
+        Detail::PreviewOf { domain, is_v1 } => Some((domain.as_str(), *is_v1)),
         _ => None,
     });
     let own = method.map_or(("platform", false), |method| (&*method.domain, method.version == ApiVersion::V1));

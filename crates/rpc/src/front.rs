@@ -18,7 +18,7 @@ use crate::peer::TrustedProxies;
 use crate::response_cache::ResponseCache;
 use crate::telemetry::Telemetry;
 
-/// Most bytes of a request to a method that needs no token of this server.
+/// Maximum bytes of a request to a method that needs no token of this server.
 const OPEN_REQUEST_BYTES: usize = 1 << 20;
 
 /// What both transports share.
@@ -31,14 +31,14 @@ pub struct Front {
     pub cors: Cors,
     pub proxies: TrustedProxies,
     /// The cache of encoded responses, for methods whose responses callers cache.
-    pub kept: ResponseCache,
+    pub response_cache: ResponseCache,
     /// Paths outside the contract.
     pub router: axum::Router,
     /// Longest time for one call.
     pub request_time: Duration,
-    /// Most bytes of a request, where the rule of its method gives no other limit.
+    /// Maximum bytes of a request, where the rule of its method gives no other limit.
     pub request_bytes: usize,
-    /// Most bytes of a gRPC response.
+    /// Maximum bytes of a gRPC response.
     pub grpc_response_bytes: usize,
     /// Bytes of requests in memory.
     pub in_flight: Arc<InFlight>,
@@ -109,7 +109,7 @@ impl Front {
         }
     }
 
-    /// Most bytes of a request: the method's own limit, or the default, which is small for callers without a token.
+    /// Maximum bytes of a request: the method's own limit, or the default, which is small for callers without a token.
     pub(crate) fn request_limit(&self, method: &MethodInfo) -> usize {
         let default = match method.auth {
             Auth::Own | Auth::Public => OPEN_REQUEST_BYTES.min(self.request_bytes),
@@ -133,5 +133,5 @@ pub(crate) fn deadline(time: Duration) -> Error {
 
 /// The id that the caller gave, or a new one.
 pub(crate) fn request_id(headers: &HeaderMap) -> String {
-    bowline_fronts::request::request_id(headers, bowline_authn::wrap::random_bytes)
+    bowline_fronts::request::request_id(headers, bowline_authn::crypto::random_bytes)
 }

@@ -23,7 +23,7 @@ use crate::error_details::status_of;
 use crate::front::{self, Front};
 use crate::in_flight::{Arriving, BodyError};
 use crate::request_body::RequestBody;
-use crate::streaming::Watching;
+use crate::streaming::ResponseStream;
 
 /// Whether the request is gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
@@ -73,14 +73,14 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, con
         .max_encoding_message_size(front.grpc_response_bytes);
     // The body arrives inside, so a client that stalls in its middle is covered too.
     let limit = front.request_time * 2;
-    let answer = async {
+    let reply = async {
         if front.pipeline.handlers.streams(method.index) {
             grpc.server_streaming(service, request).await
         } else {
             grpc.unary(service, request).await
         }
     };
-    let mut response = if let Ok(response) = tokio::time::timeout(limit, answer).await {
+    let mut response = if let Ok(response) = tokio::time::timeout(limit, reply).await {
         response.map(ReplyBody::Grpc)
     } else {
         let late = Status::deadline_exceeded("Deadline exceeded: the request did not arrive in time");
@@ -149,7 +149,7 @@ impl UnaryService<Bytes> for UnaryCall {
         Box::pin(async move {
             let result = front.call(call?, "grpc", timeout).await;
             result
-                .map(|answer| tonic::Response::new(answer.payload))
+                .map(|reply| tonic::Response::new(reply.payload))
                 .map_err(|error| status(&front, method, &error, &request_id))
         })
     }
@@ -165,9 +165,9 @@ impl ServerStreamingService<Bytes> for UnaryCall {
         let (timeout, request_id) = (self.timeout, self.request_id.clone());
         let call = UnaryCall::call(self, request.into_inner());
         Box::pin(async move {
-            let opened = Watching::open(&front, call?, "grpc", timeout).await;
-            let watching = opened.map_err(|error| status(&front, method, &error, &request_id))?;
-            let messages = watching.messages();
+            let opened = ResponseStream::open(&front, call?, "grpc", timeout).await;
+            let stream = opened.map_err(|error| status(&front, method, &error, &request_id))?;
+            let messages = stream.messages();
             let stream = messages.map_err(move |error| status(&front, method, &error, &request_id));
             Ok(tonic::Response::new(Box::pin(stream) as Self::ResponseStream))
         })
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pre_release_packages_are_the_second_version() {
+    fn the_pre_release_packages_are_v2() {
         assert_eq!(rewrite("/chainguard.platform.iam.v2beta1.Groups/X"), "/chainguard.platform.iam.v2.Groups/X");
         assert_eq!(rewrite("/chainguard.platform.iam.Groups/X"), "/chainguard.platform.iam.Groups/X");
     }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn different_hosts_are_told_apart() {
+    fn different_hosts_are_distinguished() {
         let hosts = Hosts::new("https://api.x", "https://issuer.x", "registry.x", "https://libraries.x");
         assert_eq!(hosts.admit("api.x", "/iam/v1/groups"), Admission::Served);
         assert_eq!(hosts.admit("issuer.x", "/sts/exchange"), Admission::Served);

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 
 use crate::body::ReplyBody;
 
-/// Most unread bytes that are discarded to keep a connection.
+/// Maximum unread bytes that are discarded to keep a connection.
 const DISCARDED_BYTES: u64 = 64 << 10;
 /// How long they may take to arrive.
 const DISCARD_TIME: Duration = Duration::from_secs(2);

@@ -20,8 +20,8 @@ use crate::front::Front;
 const COMPRESSED_FROM: usize = 1024;
 /// Encoding more than this holds up others on the same thread.
 const ENCODED_ASIDE_FROM: usize = 256 << 10;
-/// Most bytes of encoded responses; above it the cache is cleared.
-const MOST_BYTES: usize = 192 << 20;
+/// Maximum bytes of encoded responses; above it the cache is cleared.
+const MAX_BYTES: usize = 192 << 20;
 /// Bytes of an entry besides its response, so that many small ones count for what they take.
 const ENTRY_BYTES: usize = 512;
 
@@ -75,7 +75,7 @@ struct Entries {
 impl Entries {
     fn insert(&mut self, key: Key, encoded: Encoded) {
         let added = encoded.bytes();
-        if self.bytes + added > MOST_BYTES {
+        if self.bytes + added > MAX_BYTES {
             *self = Entries::default();
         }
         self.bytes += added;
@@ -152,22 +152,22 @@ async fn encoded(
     tag: &Arc<str>,
 ) -> Result<Encoded> {
     let key = (method.index, names, tag.clone());
-    if let Some(encoded) = front.kept.find(&key) {
+    if let Some(encoded) = front.response_cache.find(&key) {
         return Ok(encoded);
     }
     if payload.len() < ENCODED_ASIDE_FROM {
         let encoded = encode(front, method, &payload, names)?;
-        front.kept.insert(key, encoded.clone());
+        front.response_cache.insert(key, encoded.clone());
         return Ok(encoded);
     }
-    let _alone = front.kept.aside.lock().await;
-    if let Some(encoded) = front.kept.find(&key) {
+    let _alone = front.response_cache.aside.lock().await;
+    if let Some(encoded) = front.response_cache.find(&key) {
         return Ok(encoded);
     }
     let (there, index) = (front.clone(), method.index);
     let work = move || encode(&there, there.contract().method(index), &payload, names);
     let encoded = tokio::task::spawn_blocking(work).await.map_err(Error::internal)??;
-    front.kept.insert(key, encoded.clone());
+    front.response_cache.insert(key, encoded.clone());
     Ok(encoded)
 }
 
@@ -194,11 +194,11 @@ mod tests {
             entries.insert(key(tag), encoded.clone());
         }
         assert_eq!(entries.bytes, 2 * (ENTRY_BYTES + 2));
-        for tag in 0..=MOST_BYTES / ENTRY_BYTES {
+        for tag in 0..=MAX_BYTES / ENTRY_BYTES {
             entries.insert(key(tag), encoded.clone());
-            assert!(entries.bytes <= MOST_BYTES);
+            assert!(entries.bytes <= MAX_BYTES);
         }
-        assert!(entries.by_key.len() < MOST_BYTES / ENTRY_BYTES, "it started anew");
+        assert!(entries.by_key.len() < MAX_BYTES / ENTRY_BYTES, "it started anew");
     }
 
     #[test]

@@ -19,9 +19,9 @@ use crate::in_flight::Arriving;
 use crate::query::{self, Parameter};
 use crate::request_body::RequestBody;
 use crate::response_cache::{self, CacheHeaders};
-use crate::rest_request::{Parts, encoded, malformed};
+use crate::rest_request::{Parts, encode_request, malformed};
 use crate::slice::slice;
-use crate::streaming::{Watching, last_event_id};
+use crate::streaming::{ResponseStream, last_event_id};
 
 /// Serves one request that is not gRPC.
 pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
@@ -40,7 +40,7 @@ async fn respond(front: &Arc<Front>, request: Request<RequestBody>, connected: I
     let is_head = *request.method() == Method::HEAD;
     let verb = verb_of(request.method());
     let routes = front.contract().routes();
-    // Published scripts read with forms: any GET route takes one.
+    // Clients also send reads as POST with a form, so a form POST may match the GET route of its path.
     let read_by_form = if form && verb == Some(Verb::Post) { routes.find(Some(Verb::Get), &path).ok() } else { None };
     let (route, read_by_form) = match (routes.find(verb, &path), read_by_form) {
         (Ok(route), read_by_form) => (Ok(route), read_by_form),
@@ -52,18 +52,26 @@ async fn respond(front: &Arc<Front>, request: Request<RequestBody>, connected: I
         Ok(route) => {
             let request_id = front::request_id(request.headers());
             let names = Names::of(request.uri().query().unwrap_or(""), request.headers());
-            let asked = CacheHeaders::of(request.headers());
+            let cache_headers = CacheHeaders::of(request.headers());
             let mut method = front.contract().method(route.method);
             let result = answer(front, request, route, read_by_form, &mut method, connected, &request_id).await;
             let mut response = match result {
                 Ok(Reply::One(answer)) => match answer.tag {
-                    None => success(front, method, answer.payload, names, asked.gzip, &request_id).await,
+                    None => success(front, method, answer.payload, names, cache_headers.gzip, &request_id).await,
                     Some(tag) => {
-                        response_cache::respond(front, (method, names), answer.payload, &tag, &asked, &request_id).await
+                        response_cache::respond(
+                            front,
+                            (method, names),
+                            answer.payload,
+                            &tag,
+                            &cache_headers,
+                            &request_id,
+                        )
+                        .await
                     }
                 },
-                Ok(Reply::Stream(watching)) if method.finite_stream => watching.lines(names),
-                Ok(Reply::Stream(watching)) => watching.events(names),
+                Ok(Reply::Stream(stream)) if method.finite_stream => stream.lines(names),
+                Ok(Reply::Stream(stream)) => stream.events(names),
                 Err(error) => failure(front, &error, Some(method), &request_id),
             };
             if let Ok(value) = HeaderValue::from_str(&request_id) {
@@ -76,7 +84,7 @@ async fn respond(front: &Arc<Front>, request: Request<RequestBody>, connected: I
     }
 }
 
-/// Answers on the first route, or on the second if there is one and the body is a form after all.
+/// Calls the method of `route`, or that of `read_by_form` if the form is empty and `route` needs a resource.
 async fn answer<'f>(
     front: &'f Arc<Front>,
     request: Request<RequestBody>,
@@ -93,13 +101,13 @@ async fn answer<'f>(
     let bearer = bearer(&head.headers).map(String::from);
     let caller = front.pipeline.admit(first, bearer, Some(peer)).map_err(refused)?;
     if !http_body::Body::is_end_stream(&body) {
-        require_identity(&head.headers).map_err(refused)?;
+        require_no_content_encoding(&head.headers).map_err(refused)?;
     }
     let body = Arriving::new(front, first, &caller, body);
     let body = read_body(front, method, body).await.map_err(refused)?;
     let is_form = is_form(&head.headers);
     let content = body.trim_ascii();
-    // An empty form is the reading call where the other one would need a resource.
+    // An empty form carries no resource, so it is the read.
     let route = match read_by_form {
         Some(read) if content.is_empty() && matches!(route.binding.body, Body::Field(_)) => read,
         _ => route,
@@ -119,7 +127,7 @@ async fn answer<'f>(
     }
     let slice = slice(method, &mut parameters).map_err(refused)?;
     let parts = Parts { method, binding: route.binding, variables: route.variables, parameters, body };
-    let (payload, present) = encoded(front, parts, &caller).await.map_err(refused)?;
+    let (payload, present) = encode_request(front, parts, &caller).await.map_err(refused)?;
     let is_stream = front.pipeline.handlers.streams(method.index);
     // Programs that read a stream send the header along with other calls as well.
     let resume = if is_stream { last_event_id(&head.headers).map_err(refused)? } else { None };
@@ -134,7 +142,7 @@ async fn answer<'f>(
         resume,
     };
     if is_stream {
-        return Ok(Reply::Stream(Box::new(Watching::open(front, call, "rest", None).await?)));
+        return Ok(Reply::Stream(Box::new(ResponseStream::open(front, call, "rest", None).await?)));
     }
     Ok(Reply::One(front.call(call, "rest", None).await?))
 }
@@ -142,7 +150,7 @@ async fn answer<'f>(
 /// The response of a method.
 enum Reply {
     One(Answer),
-    Stream(Box<Watching>),
+    Stream(Box<ResponseStream>),
 }
 
 /// The body, whole. A GET has none that counts.
@@ -179,8 +187,8 @@ fn form(bytes: &[u8]) -> Result<Vec<Parameter>> {
     query::parameters(text, true).map_err(malformed)
 }
 
-/// Bodies are read as they come: in no encoding.
-fn require_identity(headers: &HeaderMap) -> Result<()> {
+/// Rejects bodies with a content encoding other than `identity`.
+fn require_no_content_encoding(headers: &HeaderMap) -> Result<()> {
     let encodings = headers.get_all(CONTENT_ENCODING).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
     let mut encodings = encodings.map(<[u8]>::trim_ascii).filter(|encoding| !encoding.is_empty());
     if encodings.all(|encoding| encoding.eq_ignore_ascii_case(b"identity")) {
@@ -222,7 +230,7 @@ async fn elsewhere(front: &Front, request: Request<RequestBody>, connected: IpAd
     let address = front.peer(connected, request.headers());
     let request_id = front::request_id(request.headers());
     if !http_body::Body::is_end_stream(request.body())
-        && let Err(error) = require_identity(request.headers())
+        && let Err(error) = require_no_content_encoding(request.headers())
     {
         return failure(front, &error, None, &request_id);
     }

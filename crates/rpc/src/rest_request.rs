@@ -12,11 +12,11 @@ use bytes::Bytes;
 use crate::front::Front;
 use crate::query::{GIVEN_TWICE, Parameter};
 
-/// Most wrong parameters that one response names.
-const MOST_VIOLATIONS: usize = 100;
+/// Maximum number of wrong parameters that one response names.
+const MAX_VIOLATIONS: usize = 100;
 
-/// Encoding a larger body holds up others on the same thread.
-const ENCODED_ASIDE_FROM: usize = 64 << 10;
+/// Larger bodies are encoded on a blocking thread, so that they do not delay others.
+const BACKGROUND_ENCODING_MIN_BYTES: usize = 64 << 10;
 
 /// What of a request is needed after its body was taken.
 pub(crate) struct Parts<'r> {
@@ -31,9 +31,9 @@ pub(crate) struct Parts<'r> {
 pub(crate) type Encoded = (Vec<u8>, Option<Vec<String>>);
 
 /// Encodes a request: a large one on another thread, where no other caller waits for it. Its body counts as under way
-/// until that has ended, which a caller who gives up does not end.
-pub(crate) async fn encoded(front: &Arc<Front>, parts: Parts<'_>, caller: &Caller) -> Result<Encoded> {
-    if parts.body.len() < ENCODED_ASIDE_FROM {
+/// until then, also if the caller disconnects.
+pub(crate) async fn encode_request(front: &Arc<Front>, parts: Parts<'_>, caller: &Caller) -> Result<Encoded> {
+    if parts.body.len() < BACKGROUND_ENCODING_MIN_BYTES {
         return encode(front, &parts);
     }
     let (front, method, binding) = (front.clone(), parts.method.index, parts.binding.clone());
@@ -66,7 +66,7 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<Encoded> {
                 Err(error) => Some(violation(name, error)),
             };
             violations.extend(wrong);
-            if violations.len() >= MOST_VIOLATIONS {
+            if violations.len() >= MAX_VIOLATIONS {
                 break;
             }
         }
@@ -75,7 +75,7 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<Encoded> {
         Body::None => {}
         Body::Whole => {
             let paths = read_json(front, id, &parts.body, &mut wire)?;
-            present = parts.method.resource_field().map(|field| below(field.name(), paths));
+            present = parts.method.resource_field().map(|field| relative_paths(field.name(), paths));
         }
         Body::Field(field) => {
             // A list of messages is no resource: it stands in the body as the field's value.
@@ -102,10 +102,10 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<Encoded> {
     if violations.is_empty() { Ok((wire, present)) } else { Err(Error::invalid(violations)) }
 }
 
-/// What of the paths lies in the field, seen from there.
-fn below(field: &str, paths: Vec<String>) -> Vec<String> {
-    let inside = |path: String| Some(path.strip_prefix(field)?.strip_prefix('.')?.to_owned());
-    paths.into_iter().filter_map(inside).collect()
+/// The paths below `field`, relative to it.
+fn relative_paths(field: &str, paths: Vec<String>) -> Vec<String> {
+    let relative = |path: String| Some(path.strip_prefix(field)?.strip_prefix('.')?.to_owned());
+    paths.into_iter().filter_map(relative).collect()
 }
 
 fn read_json(front: &Front, id: MessageId, body: &[u8], wire: &mut Vec<u8>) -> Result<Vec<String>> {

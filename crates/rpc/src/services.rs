@@ -19,10 +19,10 @@ use crate::body::ReplyBody;
 use crate::request_body::RequestBody;
 use bowline_pipeline::{Lease, Quota};
 
-/// Most calls under way, in all and of one address: probes need one each.
+/// Maximum number of calls under way, in all and of one address: probes need one each.
 const CALLS: usize = 256;
 const CALLS_BY_ADDRESS: usize = 16;
-/// Most bytes of a request, which names a service or a symbol.
+/// Maximum bytes of a request, which names a service or a symbol.
 const REQUEST_BYTES: usize = 64 << 10;
 
 /// The services, by the beginning of their paths.

@@ -21,11 +21,11 @@ use crate::csv;
 use crate::front::{Front, deadline};
 use crate::rest_request::message_id;
 
-/// Longest silence of server-sent events: proxies close what says nothing.
+/// Interval of keep-alive comments: proxies close idle connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// An open stream, which is logged when it ends.
-pub(crate) struct Watching {
+pub(crate) struct ResponseStream {
     front: Arc<Front>,
     stream: Stream,
     method: usize,
@@ -34,33 +34,34 @@ pub(crate) struct Watching {
     transport: &'static str,
     request_id: String,
     started: Instant,
-    ends: Option<Duration>,
+    /// Limit since the start of the stream.
+    time_limit: Option<Duration>,
     is_logged: bool,
     /// Columns of a finite stream whose caller wants CSV over REST.
     columns: Option<Vec<Vec<String>>>,
 }
 
 /// How a finite stream over REST continues.
-enum Lines {
-    Open(Box<Watching>),
+enum LineStream {
+    Open(Box<ResponseStream>),
     Failed,
 }
 
-impl Watching {
-    /// Opens a stream; a refusal is logged and comes before anything else.
+impl ResponseStream {
+    /// Opens a stream. An error is logged and precedes the response.
     pub(crate) async fn open(
         front: &Arc<Front>,
         call: Call,
         transport: &'static str,
-        ends: Option<Duration>,
-    ) -> Result<Watching> {
+        time_limit: Option<Duration>,
+    ) -> Result<ResponseStream> {
         let columns = wants_csv(front, &call).then(|| csv::columns(&front.contract().method(call.method).output));
         let (method, request_id) = (call.method, call.request_id.clone());
         let principal = call.caller.principal().subject().to_owned();
         let scope = front.pipeline.shown_scope(&call, front.contract().method(method));
         let opened = tokio::time::timeout(front.request_time, front.pipeline.open_stream(call)).await;
         match opened.unwrap_or_else(|_| Err(deadline(front.request_time))) {
-            Ok(stream) => Ok(Watching {
+            Ok(stream) => Ok(ResponseStream {
                 front: front.clone(),
                 stream,
                 method,
@@ -69,7 +70,7 @@ impl Watching {
                 transport,
                 request_id,
                 started: Instant::now(),
-                ends,
+                time_limit,
                 is_logged: false,
                 columns,
             }),
@@ -77,13 +78,13 @@ impl Watching {
         }
     }
 
-    /// The next message; an error ends the stream, and so does the end of a finite one. Dropping the future loses nothing.
+    /// The next message; an error ends the stream, and so does the end of a finite one. Cancel-safe.
     async fn next(&mut self) -> Result<Option<(i64, Bytes)>> {
-        let left = self.ends.map(|ends| ends.saturating_sub(self.started.elapsed()));
-        let result = match (left, self.ends) {
-            (Some(left), Some(ends)) => match tokio::time::timeout(left, self.stream.next()).await {
+        let left = self.time_limit.map(|limit| limit.saturating_sub(self.started.elapsed()));
+        let result = match (left, self.time_limit) {
+            (Some(left), Some(limit)) => match tokio::time::timeout(left, self.stream.next()).await {
                 Ok(result) => result,
-                Err(_) => Err(deadline(ends)),
+                Err(_) => Err(deadline(limit)),
             },
             _ => self.stream.next().await,
         };
@@ -113,28 +114,28 @@ impl Watching {
 
     /// The messages, until an error.
     pub(crate) fn messages(self) -> BoxStream<'static, Result<Bytes>> {
-        Box::pin(unfold(Some(self), |watching| async {
-            let mut watching = watching?;
-            match watching.next().await {
-                Ok(Some((_, message))) => Some((Ok(message), Some(watching))),
+        Box::pin(unfold(Some(self), |stream| async {
+            let mut stream = stream?;
+            match stream.next().await {
+                Ok(Some((_, message))) => Some((Ok(message), Some(stream))),
                 Ok(None) => None,
                 Err(error) => Some((Err(error), None)),
             }
         }))
     }
 
-    /// The messages as server-sent events; the last one says why the stream ended.
+    /// The messages as server-sent events. A failed stream ends with an `error` event.
     pub(crate) fn events(self, names: Names) -> Response<ReplyBody> {
-        let events = unfold(Some(self), move |watching| async move {
-            let mut watching = watching?;
-            match tokio::time::timeout(HEARTBEAT, watching.next()).await {
-                Err(_) => Some((Ok::<_, Infallible>(Bytes::from_static(b":\n\n")), Some(watching))),
+        let events = unfold(Some(self), move |stream| async move {
+            let mut stream = stream?;
+            match tokio::time::timeout(HEARTBEAT, stream.next()).await {
+                Err(_) => Some((Ok::<_, Infallible>(Bytes::from_static(b":\n\n")), Some(stream))),
                 Ok(Ok(None)) => None,
-                Ok(Ok(Some((id, message)))) => match watching.event(id, &message, names) {
-                    Ok(event) => Some((Ok(event), Some(watching))),
-                    Err(error) => Some((Ok(watching.last_event(&error)), None)),
+                Ok(Ok(Some((id, message)))) => match stream.event(id, &message, names) {
+                    Ok(event) => Some((Ok(event), Some(stream))),
+                    Err(error) => Some((Ok(stream.last_event(&error)), None)),
                 },
-                Ok(Err(error)) => Some((Ok(watching.last_event(&error)), None)),
+                Ok(Err(error)) => Some((Ok(stream.last_event(&error)), None)),
             }
         });
         let mut response = Response::new(ReplyBody::Other(axum::body::Body::from_stream(events)));
@@ -151,19 +152,19 @@ impl Watching {
             Some(columns) => ("text/csv; charset=utf-8; header=present", csv::header(columns)),
             None => ("application/x-ndjson", Vec::new()),
         };
-        let lines = unfold(Some(Lines::Open(Box::new(self))), move |lines| async move {
-            let mut watching = match lines? {
-                Lines::Open(watching) => watching,
-                Lines::Failed => return Some((Err(std::io::Error::other("the stream ended early")), None)),
+        let lines = unfold(Some(LineStream::Open(Box::new(self))), move |lines| async move {
+            let mut stream = match lines? {
+                LineStream::Open(stream) => stream,
+                LineStream::Failed => return Some((Err(std::io::Error::other("the stream ended early")), None)),
             };
-            let line = match watching.next().await {
-                Ok(Some((_, message))) => watching.line(&message, names),
+            let line = match stream.next().await {
+                Ok(Some((_, message))) => stream.line(&message, names),
                 Ok(None) => return None,
                 Err(error) => Err(error),
             };
             match line {
-                Ok(line) => Some((Ok(line), Some(Lines::Open(watching)))),
-                Err(error) => Some((Ok(watching.last_line(&error)), Some(Lines::Failed))),
+                Ok(line) => Some((Ok(line), Some(LineStream::Open(stream)))),
+                Err(error) => Some((Ok(stream.last_line(&error)), Some(LineStream::Failed))),
             }
         });
         let head = once(async move { Ok::<_, std::io::Error>(Bytes::from(head)) });
@@ -225,7 +226,7 @@ impl Watching {
     }
 }
 
-/// Whether the request of a finite stream says so.
+/// Whether the request asks for CSV, which finite streams can be.
 fn wants_csv(front: &Front, call: &Call) -> bool {
     let method = front.contract().method(call.method);
     let format = front.tables().message(method.input.full_name()).filter(|_| method.finite_stream);
@@ -233,10 +234,10 @@ fn wants_csv(front: &Front, call: &Call) -> bool {
     format.is_some_and(|format| format == "csv")
 }
 
-impl Drop for Watching {
+impl Drop for ResponseStream {
     fn drop(&mut self) {
         if !self.is_logged {
-            // The client went, which is how most streams end.
+            // The client disconnected, which is how most streams end.
             self.log(&Ok(()));
         }
     }
@@ -245,7 +246,7 @@ impl Drop for Watching {
 /// Where interrupted server-sent events continue.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for what is no number.
+/// INVALID_ARGUMENT if the header is not a number.
 pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.trim().parse().ok()).filter(|number| *number >= 0);

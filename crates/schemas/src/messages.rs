@@ -31,7 +31,7 @@ pub struct Schemas<'a> {
     base: &'static str,
     /// Messages that responses hold: what requests bring of these has a name of its own.
     outputs: BTreeSet<String>,
-    wanted: BTreeSet<(String, Form)>,
+    pending: BTreeSet<(String, Form)>,
     enums: BTreeMap<String, EnumDescriptor>,
 }
 
@@ -42,12 +42,12 @@ impl<'a> Schemas<'a> {
         for method in methods {
             reach(&method.output, &mut outputs);
         }
-        Schemas { contract, docs, base, outputs, wanted: BTreeSet::new(), enums: BTreeMap::new() }
+        Schemas { contract, docs, base, outputs, pending: BTreeSet::new(), enums: BTreeMap::new() }
     }
 
     /// Adds a message that the document refers to by itself.
     pub fn add(&mut self, message: &str) {
-        self.wanted.insert((message.to_owned(), Form::Output));
+        self.pending.insert((message.to_owned(), Form::Output));
     }
 
     /// A whole request, without the fields that the path fills.
@@ -87,7 +87,7 @@ impl<'a> Schemas<'a> {
             return known;
         }
         let form = if form == Form::Update && !self.requires(message) { Form::Input } else { form };
-        self.wanted.insert((message.full_name().into(), form));
+        self.pending.insert((message.full_name().into(), form));
         self.reference(&self.name(message.full_name(), form))
     }
 
@@ -239,7 +239,7 @@ impl<'a> Schemas<'a> {
     /// Schemas of everything that was referred to, and of what those refer to.
     pub fn finish(mut self) -> BTreeMap<String, Value> {
         let mut schemas = BTreeMap::new();
-        while let Some((message, form)) = self.wanted.pop_first() {
+        while let Some((message, form)) = self.pending.pop_first() {
             let name = self.name(&message, form);
             if schemas.contains_key(&name) {
                 continue;

@@ -52,7 +52,7 @@ pub(crate) fn failure(error: ScimError) -> Answer {
 
 /// What the server failed with, or its rate limit.
 pub(crate) fn failed(error: &Error) -> Answer {
-    bowline_fronts::failed(error, |status, error| self::error(status, None, error.message()))
+    bowline_fronts::error_response(error, |status, error| self::error(status, None, error.message()))
 }
 
 fn status_of(refusal: Refusal) -> StatusCode {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, refused};
 
-/// Most bytes of a body.
+/// Maximum bytes of a body.
 pub(crate) const MAX_BODY: usize = 256 << 10;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);

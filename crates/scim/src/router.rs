@@ -35,8 +35,9 @@ pub struct Scim {
 pub fn router(scim: Scim) -> Router {
     let (limits, count) = (scim.limits.clone(), scim.count.clone());
     let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Scim, Some(origin.address));
-    let front = Front { transport: "scim", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
-    front.around(Router::new().route("/scim/v2/{*rest}", any(serve)).with_state(Arc::new(scim)))
+    let front =
+        Front { transport: "scim", name, admit: Arc::new(admit), render_rejection: |_, error| failed(&error), count };
+    front.wrap(Router::new().route("/scim/v2/{*rest}", any(serve)).with_state(Arc::new(scim)))
 }
 
 fn name(verb: &Method, _: &str) -> &'static str {

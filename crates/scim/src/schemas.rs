@@ -20,8 +20,8 @@ pub(crate) fn core() -> Value {
         ("phoneNumbers", "Telephone numbers"),
         ("ims", "Addresses for instant messages"),
         ("photos", "Addresses of pictures"),
-        ("entitlements", "Things that the person is entitled to; kept, and without effect"),
-        ("roles", "Roles in the directory; kept, and without effect"),
+        ("entitlements", "Things that the person is entitled to; stored, not evaluated"),
+        ("roles", "Roles in the directory; stored, not evaluated"),
         ("x509Certificates", "Certificates"),
     ];
     let mut attributes = vec![
@@ -46,14 +46,14 @@ pub(crate) fn core() -> Value {
 pub(crate) fn enterprise() -> Value {
     let texts = ["employeeNumber", "costCenter", "organization", "division", "department"];
     let mut attributes: Vec<Value> =
-        texts.iter().map(|name| attribute(name, "string", "Kept, and without effect")).collect();
-    let manager = "Who the person reports to; kept, and without effect";
+        texts.iter().map(|name| attribute(name, "string", "Stored, not evaluated")).collect();
+    let manager = "Who the person reports to; stored, not evaluated";
     attributes.push(complex("manager", manager, &["value", "$ref", "displayName"], false));
     json!({
         "schemas": [SCHEMA],
         "id": ENTERPRISE_SCHEMA,
         "name": "EnterpriseUser",
-        "description": "What enterprises say of their people besides",
+        "description": "Enterprise attributes of a person",
         "attributes": attributes,
     })
 }
@@ -92,7 +92,7 @@ fn key(name: &str, description: &str, case_exact: bool) -> Value {
 fn complex(name: &str, description: &str, subs: &[&str], multi_valued: bool) -> Value {
     let sub = |name: &&str| {
         if *name == "primary" {
-            attribute(name, "boolean", "Whether this is the first of the list")
+            attribute(name, "boolean", "Whether this is the preferred value")
         } else {
             attribute(name, "string", "A part of the value")
         }

@@ -53,7 +53,7 @@ fn router(db: Db, metrics: Metrics) -> Router {
 }
 
 async fn ready(db: Db) -> (StatusCode, String) {
-    let answer = db
+    let result = db
         .read(|tx| {
             Box::pin(async move {
                 let sql = "SELECT n FROM revisions WHERE name = 'iam'";
@@ -61,7 +61,7 @@ async fn ready(db: Db) -> (StatusCode, String) {
             })
         })
         .await;
-    match answer {
+    match result {
         // Reads and deletions are served on a full disk, and the operator needs them.
         Ok(_) => (StatusCode::OK, format!("ok\n{}", disk::state(&db))),
         Err(error) => {

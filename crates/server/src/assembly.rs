@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bowline_authn::addresses::AddressPolicy;
 use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
+use bowline_authn::crypto::{KeyEncryptionKey, random_bytes};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
-use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_delivery::DirectSender;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
 use bowline_identity::{Exchange, people};
@@ -63,7 +63,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     tasks.spawn(keys::follow(parts.clone(), report(Task::SigningKeys)));
     tasks.spawn(refresh_documents(parts.published.clone(), report(Task::PublicDocuments)));
     tasks.spawn(expire_uploads(parts.distribution.clone(), report(Task::Uploads)));
-    for task in [Task::Retention, Task::GarbageCollection, Task::Verification] {
+    for task in [Task::Retention, Task::GarbageCollection, Task::BlobVerification] {
         parts.tasks.start(task);
     }
     tasks.spawn(rounds::retain(parts.clone()));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_content::{Content, ContentError, FullCheck};
 use bowline_core::{Error, hex};
 use bowline_registry::attached::BlobBytes;
@@ -40,44 +40,44 @@ pub(crate) async fn content(options: &Options, db: &Db) -> Result<Content, Start
 /// # Errors
 /// As [`content`].
 pub(crate) async fn content_of_owner(options: &Options, db: &Db, own: &str) -> Result<Content, StartError> {
-    let (content, place) = match &options.blob_url {
+    let (content, location) = match &options.blob_url {
         Some(url) => in_bucket(url)?,
         None => in_directory(&options.data_dir(), db)?,
     };
-    let owner = content.owner(own, &hex(&random_bytes::<8>())).await.map_err(|error| closed(&place, &error))?;
+    let owner = content.owner(own, &hex(&random_bytes::<8>())).await.map_err(|error| closed(&location, &error))?;
     if owner != own {
         return Err(StartError::Option(format!(
-            "{place} has the blobs of another database: name another place with --data-dir or --blob-url; if this \
-             database takes that one's place, and its blobs may go, remove {place}/owner"
+            "{location} has the blobs of another database: name another place with --data-dir or --blob-url; if this \
+             database takes that one's place, and its blobs may go, remove {location}/owner"
         )));
     }
     Ok(content)
 }
 
-fn closed(place: &str, error: &ContentError) -> StartError {
+fn closed(location: &str, error: &ContentError) -> StartError {
     let what_to_do = match error {
         ContentError::Objects(_) => {
             "see to the bucket, to what the AWS_* variables name and permit, and that AWS_ALLOW_HTTP is true for an http:// endpoint"
         }
         _ => "make it writable",
     };
-    StartError::Option(format!("blobs cannot be kept in {place}: {error}; {what_to_do}"))
+    StartError::Option(format!("blobs cannot be kept in {location}: {error}; {what_to_do}"))
 }
 
 fn in_directory(data_dir: &Path, db: &Db) -> Result<(Content, String), StartError> {
     create_private_directory(data_dir)?;
     let directory = data_dir.join("blobs");
-    let place = directory.display().to_string();
+    let location = directory.display().to_string();
     let database = db.clone();
     let is_full = FullCheck::new(move || database.is_full());
-    let content = Content::open(&directory, is_full).map_err(|error| closed(&place, &error))?;
-    Ok((content, place))
+    let content = Content::open(&directory, is_full).map_err(|error| closed(&location, &error))?;
+    Ok((content, location))
 }
 
 fn in_bucket(url: &str) -> Result<(Content, String), StartError> {
-    let (store, prefix, place) = bucket("--blob-url", url)?;
+    let (store, prefix, location) = bucket("--blob-url", url)?;
     let content = Content::in_objects(store, &prefix, || hex(&random_bytes::<8>()));
-    Ok((content.map_err(|error| closed(&place, &error))?, place))
+    Ok((content.map_err(|error| closed(&location, &error))?, location))
 }
 
 /// A bucket of what speaks S3, the prefix in it, and how both are shown. Region, endpoint and credentials come from the variables that every tool for it reads.
@@ -85,15 +85,15 @@ pub(crate) fn bucket(named: &str, url: &str) -> Result<(Arc<dyn ObjectStore>, St
     let (bucket, prefix) = bucket_of(named, url)?;
     // The one provider of cryptography; a client may have installed it already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let place = format!("s3://{bucket}/{prefix}").trim_end_matches('/').to_owned();
+    let location = format!("s3://{bucket}/{prefix}").trim_end_matches('/').to_owned();
     let retry = RetryConfig { backoff: BackoffConfig::default(), max_retries: RETRIES, retry_timeout: RETRY_TIME };
     let store = AmazonS3Builder::from_env()
         .with_bucket_name(&bucket)
         .with_retry(retry)
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), REQUEST_TIME)
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT_TIME);
-    let failed = |error| closed(&place, &ContentError::Objects(error));
-    Ok((Arc::new(store.build().map_err(failed)?), prefix, place))
+    let failed = |error| closed(&location, &ContentError::Objects(error));
+    Ok((Arc::new(store.build().map_err(failed)?), prefix, location))
 }
 
 /// Bucket and prefix of the value of that name, which may hold what is secret, and is not repeated.

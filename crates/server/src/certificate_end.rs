@@ -43,8 +43,8 @@ fn seconds(tag: u8, text: &str) -> Option<i64> {
 }
 
 /// The content of a first element with that tag, and what follows the element.
-fn expect(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
-    element(bytes).filter(|(tag, ..)| *tag == wanted).map(|(_, content, rest)| (content, rest))
+fn expect(bytes: &[u8], expected: u8) -> Option<(&[u8], &[u8])> {
+    element(bytes).filter(|(tag, ..)| *tag == expected).map(|(_, content, rest)| (content, rest))
 }
 
 /// Tag, content and what follows.

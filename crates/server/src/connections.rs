@@ -13,9 +13,9 @@ use crate::options::Options;
 const RESERVED: u64 = 256;
 /// Descriptors of one connection: its socket, and the file of a blob that it reads or writes.
 const DESCRIPTORS_EACH: u64 = 2;
-/// Most public connections where nothing is configured.
+/// Maximum number of public connections where nothing is configured.
 const DEFAULT_CONNECTIONS: usize = 10_000;
-/// Most public connections of one address where nothing is configured.
+/// Maximum number of public connections of one address where nothing is configured.
 const DEFAULT_BY_ADDRESS: usize = 512;
 /// Connections of the admin listener: probes and a collector of metrics, each a few.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -33,10 +33,10 @@ pub(crate) fn public(options: &Options) -> Result<ListenerOptions, StartError> {
     let possible = possible(raised_descriptor_limit());
     let connections = match options.max_connections {
         None => possible.min(DEFAULT_CONNECTIONS),
-        Some(wanted) if (1..=possible).contains(&wanted) => wanted,
-        Some(wanted) => {
+        Some(requested) if (1..=possible).contains(&requested) => requested,
+        Some(requested) => {
             return Err(StartError::Option(format!(
-                "--max-connections {wanted}: between 1 and {possible}, half of what the limit of open files leaves \
+                "--max-connections {requested}: between 1 and {possible}, half of what the limit of open files leaves \
                  (each connection may need two); raise the hard limit (`ulimit -Hn`, LimitNOFILE=) for more"
             )));
         }
@@ -44,7 +44,7 @@ pub(crate) fn public(options: &Options) -> Result<ListenerOptions, StartError> {
     let connections_by_address = match options.max_connections_per_address {
         None => DEFAULT_BY_ADDRESS.min(connections.div_ceil(2)),
         Some(0) => usize::MAX,
-        Some(wanted) => wanted,
+        Some(requested) => requested,
     };
     let time = |flag, given: &Option<String>, default| limits::time(flag, given.as_deref(), default, LONGEST);
     Ok(ListenerOptions {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_fronts::Count;
 use bowline_identity::ScimUsers;
 use bowline_osv_api::OsvApi;

@@ -117,16 +117,16 @@ pub async fn collect(db: &Db, content: &Content, plan: Plan) -> Result<Collected
 
 /// The same, with what went before an error.
 pub(crate) async fn collect_parts(db: &Db, content: &Content, plan: Plan) -> (Collected, Result<()>) {
-    let mut collection = Collection { db, content, plan, found: Collected::default(), doomed: HashMap::new() };
+    let mut collection = Collection { db, content, plan, collected: Collected::default(), doomed: HashMap::new() };
     let result = collection.run().await;
-    (collection.found, result)
+    (collection.collected, result)
 }
 
 struct Collection<'a> {
     db: &'a Db,
     content: &'a Content,
     plan: Plan,
-    found: Collected,
+    collected: Collected,
     /// In a dry run: how many links of a digest would go.
     doomed: HashMap<String, u64>,
 }
@@ -149,13 +149,13 @@ impl Collection<'_> {
             for repo in &page {
                 let unnamed = garbage::unnamed_links(self.db, repo, self.plan.until).await?;
                 if self.plan.is_dry_run {
-                    self.found.links += unnamed.len() as u64;
+                    self.collected.links += unnamed.len() as u64;
                     for digest in unnamed {
                         *self.doomed.entry(digest).or_default() += 1;
                     }
                 } else {
                     let unnamed: Vec<String> = unnamed.into_iter().collect();
-                    self.found.links += garbage::drop_links(self.db, repo, &unnamed, self.plan.until).await?;
+                    self.collected.links += garbage::drop_links(self.db, repo, &unnamed, self.plan.until).await?;
                 }
             }
         }
@@ -169,7 +169,7 @@ impl Collection<'_> {
             after.clone_from(last);
             let unheld: Vec<String> =
                 page.into_iter().filter(|(_, is_held)| !is_held).map(|(digest, _)| digest).collect();
-            self.found.manifests += if self.plan.is_dry_run {
+            self.collected.manifests += if self.plan.is_dry_run {
                 unheld.len() as u64
             } else {
                 garbage::drop_manifests(self.db, &unheld).await?
@@ -194,8 +194,8 @@ impl Collection<'_> {
                 unlinked = garbage::drop_blobs(self.db, &unlinked).await?;
             }
             for row in unlinked {
-                self.found.blobs += 1;
-                self.found.bytes += row.size;
+                self.collected.blobs += 1;
+                self.collected.bytes += row.size;
                 if !self.plan.is_dry_run {
                     self.content.delete(&digest(&row.digest)?, &row.upload).await.map_err(refused)?;
                 }
@@ -218,8 +218,8 @@ impl Collection<'_> {
             for at in garbage::unknown_locations(self.db, &describe).await? {
                 let location = &locations[at];
                 let Some(size) = self.content.size_at(location).await.map_err(refused)? else { continue };
-                self.found.files += 1;
-                self.found.bytes += size;
+                self.collected.files += 1;
+                self.collected.bytes += size;
                 if !self.plan.is_dry_run {
                     self.content.delete_at(location).await.map_err(refused)?;
                 }
@@ -244,8 +244,8 @@ impl Collection<'_> {
                     Err(error) => return Err(refused(error)),
                 }
             }
-            self.found.uploads += 1;
-            self.found.bytes += size;
+            self.collected.uploads += 1;
+            self.collected.bytes += size;
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Collection<'_> {
 
 fn describe(location: &BlobLocation) -> garbage::LocationKey {
     let digest = location.digest.as_ref().map(|digest| digest.as_str().to_owned());
-    garbage::LocationKey { digest, upload: location.upload.clone(), begun: location.begun.clone() }
+    garbage::LocationKey { digest, key: location.key.clone(), open_upload: location.open_upload.clone() }
 }
 
 /// A digest out of the database.

@@ -6,8 +6,8 @@ mod rotation;
 
 use std::sync::Arc;
 
+use bowline_authn::crypto::{KeyEncryptionKey, random_bytes};
 use bowline_authn::keys::{Algorithm, KeyRing, RingKey, SigningKey};
-use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_core::{Error, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
 use bowline_store::{Db, ReadTx, Row, Value, WriteTx};

@@ -63,5 +63,5 @@ pub use storage::{Storage, mint_operator_token};
 pub use storage_options::StorageOptions;
 pub use tables::declared_tables;
 pub use terms::TermsOption;
-pub use verify::{Bad, Verified, verify};
+pub use verify::{BlobVerification, DamagedBlob, verify};
 pub use work_counts::WorkCounts;

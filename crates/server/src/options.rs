@@ -268,8 +268,8 @@ impl Options {
         if bowline_vulnerabilities::advisories::is_prefix(prefix) {
             return Ok(prefix.to_owned());
         }
-        let wanted = "must be two to ten capital letters and digits, a letter first";
-        Err(StartError::Option(format!("--advisory-prefix {prefix}: {wanted}")))
+        let rule = "must be two to ten capital letters and digits, a letter first";
+        Err(StartError::Option(format!("--advisory-prefix {prefix}: {rule}")))
     }
 
     /// Directory of the embedded database and of the key file.

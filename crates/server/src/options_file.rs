@@ -3,10 +3,10 @@ use crate::options::Options;
 use crate::unusable;
 
 impl Options {
-    /// These options, with what they leave open taken from the configuration file.
+    /// Fills unset options from the configuration file.
     ///
     /// # Errors
-    /// The file cannot be read, or has a key that is no option or a value of the wrong type.
+    /// The file cannot be read, or has a key that is not an option or a value of the wrong type.
     pub fn with_file(self) -> Result<Options, StartError> {
         let Some(path) = self.config.clone() else {
             return Ok(self);
@@ -15,13 +15,13 @@ impl Options {
         let file: Options = toml::from_str(&text).map_err(|error| unusable::configuration(&path, &text, &error))?;
         let names: toml::Table =
             toml::from_str(&text).map_err(|error| unusable::configuration(&path, &text, &error))?;
-        let mut options = self.or(file);
+        let mut options = self.merge(file);
         options.origins.add_file(names.keys());
         Ok(options)
     }
 
     #[expect(clippy::too_many_lines, reason = "a line for each option")]
-    fn or(self, file: Options) -> Options {
+    fn merge(self, file: Options) -> Options {
         let list = |own: Vec<ipnet::IpNet>, other: Vec<ipnet::IpNet>| if own.is_empty() { other } else { own };
         Options {
             origins: self.origins,
@@ -38,6 +38,7 @@ impl Options {
             database_map: self.database_map.or(file.database_map),
             blob_url: self.blob_url.or(file.blob_url),
             disk_reserve: self.disk_reserve.or(file.disk_reserve),
+            // For tests; the file cannot set it.
             disk_probe: self.disk_probe,
             pull_spill: self.pull_spill.or(file.pull_spill),
             backup_to: self.backup_to.or(file.backup_to),
@@ -52,6 +53,7 @@ impl Options {
             organizations: self.organizations.or(file.organizations),
             tls_cert: self.tls_cert.or(file.tls_cert),
             tls_key: self.tls_key.or(file.tls_key),
+            // For tests; the file cannot set it.
             tls_look_every: self.tls_look_every,
             key_file: self.key_file.or(file.key_file),
             token_algorithm: self.token_algorithm.or(file.token_algorithm),
@@ -84,6 +86,7 @@ impl Options {
             osv_rate: self.osv_rate.or(file.osv_rate),
             aws_sts_hosts: if self.aws_sts_hosts.is_empty() { file.aws_sts_hosts } else { self.aws_sts_hosts },
             aws_sts_url: self.aws_sts_url.or(file.aws_sts_url),
+            // Only the file has these.
             operator_providers: file.operator_providers,
             log_format: self.log_format.or(file.log_format),
             terms_required: self.terms_required || file.terms_required,

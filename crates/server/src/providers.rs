@@ -86,11 +86,12 @@ pub(crate) fn secret_of(path: &Path) -> Result<String, StartError> {
 }
 
 /// The same out of anything that was read.
-pub(crate) fn secret(bytes: Vec<u8>, place: &str) -> Result<String, StartError> {
-    let text = String::from_utf8(bytes).map_err(|_| StartError::Option(format!("{place}: the secret is no text")))?;
+pub(crate) fn secret(bytes: Vec<u8>, location: &str) -> Result<String, StartError> {
+    let text =
+        String::from_utf8(bytes).map_err(|_| StartError::Option(format!("{location}: the secret is no text")))?;
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
-        return Err(StartError::Option(format!("{place}: must hold one line with the client secret")));
+        return Err(StartError::Option(format!("{location}: must hold one line with the client secret")));
     }
     Ok(text.to_owned())
 }
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn providers_of_the_file_are_judged_at_the_start() {
+    fn providers_of_the_file_are_validated_at_start_up() {
         let good = configured(&[given("main", "https://idp.example"), given("b-2", "http://127.0.0.1:1")]).unwrap();
         assert_eq!((good[0].label.as_str(), good[0].scopes.join(" ")), ("main", "email profile".to_owned()));
         for bad in [

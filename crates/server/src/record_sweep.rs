@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_pipeline::lease;
 use bowline_store::{Db, WriteTx};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Error, Micros};
 use bowline_pipeline::lease;
 
@@ -26,7 +26,7 @@ pub(crate) async fn retain(parts: Arc<Parts>) {
         let is_requested = parts.tasks.wait(Task::Retention, pause, parts.clock.now()).await;
         pause = every;
         let turn = match every {
-            Some(every) if !is_requested => is_ours(&parts, every).await,
+            Some(every) if !is_requested => is_due_here(&parts, every).await,
             _ => Ok(true),
         };
         match turn {
@@ -38,7 +38,7 @@ pub(crate) async fn retain(parts: Arc<Parts>) {
 }
 
 /// Whether no other replica does the next round.
-async fn is_ours(parts: &Parts, every: Duration) -> Result<bool, Error> {
+async fn is_due_here(parts: &Parts, every: Duration) -> Result<bool, Error> {
     let db = parts.storage.db.from_reserve();
     // The next round comes before the lease ends.
     let (holder, lasts) = (parts.replica.clone(), 2 * every.as_micros() as Micros);
@@ -121,14 +121,14 @@ async fn collect_once(parts: &Parts, now: Micros) {
 /// Reads every blob and compares its digest, each time that the operator wants it.
 pub(crate) async fn verify_blobs(parts: Arc<Parts>) {
     loop {
-        parts.tasks.wait(Task::Verification, None, parts.clock.now()).await;
-        parts.tasks.begin(Task::Verification, parts.clock.now());
+        parts.tasks.wait(Task::BlobVerification, None, parts.clock.now()).await;
+        parts.tasks.begin(Task::BlobVerification, parts.clock.now());
         let verified = verify(&parts.storage.db, &parts.content, |_, _| {}).await;
-        let result = verified.and_then(|verified| match verified.bad.len() {
+        let result = verified.and_then(|verified| match verified.damaged.len() {
             0 => Ok(()),
             count => Err(Error::internal(format!("{count} blobs are missing or damaged"))),
         });
-        parts.tasks.end(Task::Verification, parts.clock.now(), result.as_ref().err());
+        parts.tasks.end(Task::BlobVerification, parts.clock.now(), result.as_ref().err());
         if let Err(error) = result {
             tracing::error!(cause = %cause(&error), "the verification of blobs failed");
         }

@@ -230,7 +230,7 @@ fn front(
         cors,
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages).merge(fronts),
-        kept: ResponseCache::default(),
+        response_cache: ResponseCache::default(),
         request_time,
         request_bytes: sizes.request,
         grpc_response_bytes: 100 << 20,

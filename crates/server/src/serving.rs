@@ -16,7 +16,7 @@ use crate::storage::Storage;
 
 const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// When the row of a server that was killed is removed, in microseconds after its end.
-const KEPT: Micros = 24 * 3600 * 1_000_000;
+const RETENTION: Micros = 24 * 3600 * 1_000_000;
 
 /// Registers a server, before it reads anything sealed: what is sealed with another key by then does not open, and what
 /// is not stays as it is until the server has stopped.
@@ -29,7 +29,7 @@ pub(crate) async fn register(storage: &Storage, replica: &str, now: Micros) -> R
                 return Ok(());
             }
             take_turns(tx).await?;
-            tx.execute("DELETE FROM leases WHERE name LIKE 'server %' AND until < $1", &[Value::Int(now - KEPT)])
+            tx.execute("DELETE FROM leases WHERE name LIKE 'server %' AND until < $1", &[Value::Int(now - RETENTION)])
                 .await?;
             let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, '', $2)
                        ON CONFLICT (name) DO UPDATE SET until = excluded.until";

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use bowline_authn::crypto::KeyEncryptionKey;
 use bowline_authn::keys::{Algorithm, SigningKey};
-use bowline_authn::wrap::KeyEncryptionKey;
 use bowline_contract::bowline::operator::v1;
 use bowline_core::{Clock, Error, Micros, Result};
 use bowline_identity::people::ConfiguredProvider;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
+use bowline_authn::crypto::{KeyEncryptionKey, random_bytes};
 use bowline_authn::keys::{Algorithm, KeyRing};
-use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_contract::bowline::operator::v1::BreakGlass;
 use bowline_contract::bowline::operator::v1::rpc::local_operator::IssueToken;
 use bowline_contract::{Contract, Method as _};
@@ -68,13 +68,13 @@ impl Storage {
     /// # Errors
     /// There is no database where the options say, or another version's; or it or the key file cannot be opened.
     pub async fn open_existing(options: &Options) -> Result<Storage, StartError> {
-        let place = match &options.database_url {
+        let location = match &options.database_url {
             Some(_) => "at --database-url".to_owned(),
             None => format!("in {}", options.data_dir().display()),
         };
         let absent = || {
             StartError::Option(format!(
-                "there is no database {place}; name the server's --data-dir, --database-url or --config, or make one \
+                "there is no database {location}; name the server's --data-dir, --database-url or --config, or make one \
                  with: bowline migrate"
             ))
         };
@@ -91,7 +91,7 @@ impl Storage {
             }
             SchemaState::Absent => Err(absent()),
             SchemaState::Older => Err(StartError::Option(format!(
-                "the database {place} is older than this program: start its server with this version, or run: bowline migrate"
+                "the database {location} is older than this program: start its server with this version, or run: bowline migrate"
             ))),
         }
     }

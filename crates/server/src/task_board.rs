@@ -26,7 +26,7 @@ pub(crate) enum Task {
     Retention,
     SigningKeys,
     Uploads,
-    Verification,
+    BlobVerification,
 }
 
 const COUNT: usize = 14;
@@ -47,7 +47,7 @@ const TASKS: [(Task, &str, bool); COUNT] = [
     (Task::Retention, "retention", true),
     (Task::SigningKeys, "signing-keys", true),
     (Task::Uploads, "uploads", true),
-    (Task::Verification, "verification", true),
+    (Task::BlobVerification, "verification", true),
 ];
 
 /// All tasks of this process.

@@ -31,18 +31,18 @@ pub(crate) async fn fill(
     blobs: &dyn BlobSource,
     target: &Target,
     bad_blobs: BadBlobs,
-    mut told: impl FnMut(&str),
+    mut progress: impl FnMut(&str),
 ) -> Result<Filled, StartError> {
     let mut snapshot = source.snapshot().await?;
-    transfer_rows(&mut snapshot, &target.db, |table, rows| told(&format!("{rows} rows, {table}"))).await?;
+    transfer_rows(&mut snapshot, &target.db, |table, rows| progress(&format!("{rows} rows, {table}"))).await?;
     let blobs = transfer_blobs((source, blobs), (&target.db, &target.content), bad_blobs, |done| {
-        told(&format!("{} blobs, {} bytes", done.blobs, done.bytes));
+        progress(&format!("{} blobs, {} bytes", done.blobs, done.bytes));
     });
     let blobs = blobs.await?;
     let (mut before, mut after) = (source.snapshot().await?, target.db.snapshot().await?);
-    let rows =
-        compare_rows(&mut before, &mut after, |table, rows| told(&format!("{rows} rows compared, {table}"))).await?;
-    let audit = verify(&target.db, None, |rows| told(&format!("{rows} rows of the audit log"))).await?;
+    let rows = compare_rows(&mut before, &mut after, |table, rows| progress(&format!("{rows} rows compared, {table}")))
+        .await?;
+    let audit = verify(&target.db, None, |rows| progress(&format!("{rows} rows of the audit log"))).await?;
     match &audit.wrong {
         Some(wrong) => Err(StartError::Audit(wrong.clone())),
         None => Ok(Filled { rows, blobs, audit }),
@@ -78,7 +78,7 @@ pub(crate) async fn owner(db: &Db) -> Result<String, StartError> {
 /// Rows of the first page of a table.
 const FIRST_PAGE: usize = 16;
 /// Rows of a page at most.
-const MOST_ROWS: usize = 10_000;
+const MAX_ROWS: usize = 10_000;
 /// Bytes that a page should have at most: rows with images and manifests are megabytes.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -92,7 +92,7 @@ impl PageSize {
     fn next(&mut self, page: &[Vec<Cell>]) {
         let bytes: usize = page.iter().flatten().map(Cell::size).sum();
         let fitting = PAGE_BYTES / (bytes / page.len().max(1)).max(1);
-        self.0 = (self.0 * 4).min(fitting).clamp(1, MOST_ROWS);
+        self.0 = (self.0 * 4).min(fitting).clamp(1, MAX_ROWS);
     }
 }
 
@@ -104,7 +104,7 @@ impl PageSize {
 pub(crate) async fn transfer_rows(
     source: &mut Snapshot,
     target: &Db,
-    mut told: impl FnMut(&str, u64),
+    mut progress: impl FnMut(&str, u64),
 ) -> Result<u64, StartError> {
     let mut copied = 0;
     for table in transfer_tables()? {
@@ -118,10 +118,10 @@ pub(crate) async fn transfer_rows(
             size.next(&page);
             copied += page.len() as u64;
             target.insert_rows(table.clone(), Arc::new(page)).await?;
-            told(&table.name, copied);
+            progress(&table.name, copied);
         }
     }
-    target.build_indexes(|name| told(name, copied)).await?;
+    target.build_indexes(|name| progress(name, copied)).await?;
     Ok(copied)
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn transfer_rows(
 pub(crate) async fn compare_rows(
     source: &mut Snapshot,
     target: &mut Snapshot,
-    mut told: impl FnMut(&str, u64),
+    mut progress: impl FnMut(&str, u64),
 ) -> Result<u64, StartError> {
     let mut compared = 0;
     for table in transfer_tables()? {
@@ -155,7 +155,7 @@ pub(crate) async fn compare_rows(
                 return Err(differs(&table));
             }
             compared += page.len() as u64;
-            told(&table.name, compared);
+            progress(&table.name, compared);
         }
     }
     Ok(compared)

@@ -22,7 +22,7 @@ pub(crate) fn database(options: &Options, error: &StoreError) -> StartError {
 
 /// What is to be filled is no empty database.
 pub(crate) fn target(options: &Options, error: &StoreError) -> StartError {
-    let place = match &options.database_url {
+    let location = match &options.database_url {
         Some(_) => "the database of --to".to_owned(),
         None => options.database_file().display().to_string(),
     };
@@ -31,7 +31,7 @@ pub(crate) fn target(options: &Options, error: &StoreError) -> StartError {
         ErrorKind::SchemaUnknown => "empty the place of --to, and run the command again".into(),
         _ => return database(options, error),
     };
-    StartError::Unusable { cause: format!("{place} cannot be filled: {}", error.message()), hint }
+    StartError::Unusable { cause: format!("{location} cannot be filled: {}", error.message()), hint }
 }
 
 const UNFINISHED: &str = "run the command that fills it again, which goes on where it ended";
@@ -112,7 +112,7 @@ pub(crate) fn configuration_file(path: &Path, error: &std::io::Error) -> StartEr
 
 /// The configuration file is not valid TOML, or has something in it that is no option.
 pub(crate) fn configuration(path: &Path, text: &str, error: &toml::de::Error) -> StartError {
-    let place = match error.span() {
+    let location = match error.span() {
         Some(span) => {
             let line = text.as_bytes().iter().take(span.start).filter(|byte| **byte == b'\n').count() + 1;
             format!("{}:{line}", path.display())
@@ -122,7 +122,7 @@ pub(crate) fn configuration(path: &Path, text: &str, error: &toml::de::Error) ->
     // The list of all options is in the help.
     let message = error.message().split(", expected one of").next().unwrap_or_default().replace('\n', " ");
     StartError::Unusable {
-        cause: format!("{place}: {message}"),
+        cause: format!("{location}: {message}"),
         hint: "correct that line; options are those of bowline serve --help without the dashes in front, such as listen = \"127.0.0.1:8080\"".into(),
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::{ApiVersion, Contract};
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, Settings};

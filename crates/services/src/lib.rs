@@ -1,6 +1,6 @@
 //! All handlers of the API together, the audit log and subscriptions, and what spans the domains.
 //!
-//! A new domain is a crate; [`handlers`] registers it here, and `BELONGINGS` names what it holds of groups.
+//! A new domain is a crate; [`handlers`] registers it here, and `GROUP_CONTENTS` names what it holds of groups.
 
 mod audit;
 mod events;
@@ -22,7 +22,7 @@ use bowline_identity::People;
 use bowline_pipeline::Handlers;
 use bowline_registry::attached::{BlobBytes, Documents, NoBlobs};
 use bowline_registry::content::UpstreamChecks;
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 use bowline_store::WriteTx;
 use bowline_vulnerabilities::Published;
 
@@ -30,12 +30,12 @@ pub use operator::{KeyStep, RotatedKey, ServerState};
 pub use tables::TABLES;
 
 /// What the domains hold of groups. A refusal to delete a group names the first that holds something.
-const BELONGINGS: [Belongings; 5] = [
-    bowline_identity::BELONGINGS,
-    bowline_registry::BELONGINGS,
-    bowline_vulnerabilities::BELONGINGS,
-    bowline_libraries::BELONGINGS,
-    events::BELONGINGS,
+const GROUP_CONTENTS: [GroupContents; 5] = [
+    bowline_identity::GROUP_CONTENTS,
+    bowline_registry::GROUP_CONTENTS,
+    bowline_vulnerabilities::GROUP_CONTENTS,
+    bowline_libraries::GROUP_CONTENTS,
+    events::GROUP_CONTENTS,
 ];
 
 /// What handlers reach other servers through.
@@ -73,7 +73,7 @@ fn register(
     published: &Arc<Published>,
     outbound: Option<&Outbound>,
 ) -> Handlers {
-    let domains: Arc<[Belongings]> = Arc::new(BELONGINGS);
+    let domains: Arc<[GroupContents]> = Arc::new(GROUP_CONTENTS);
     let documents = Documents::new(blobs.clone());
     let handlers = Handlers::new(contract, bowline_identity::ACCESS);
     let handlers = bowline_identity::register(handlers, &domains, people.as_ref());

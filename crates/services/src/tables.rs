@@ -8,7 +8,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "subscriptions",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("subscriptions", None)),
+            reference("parent", "groups", OnDelete::Restrict("subscriptions", None)),
             own_id("org"),
             value("sink"),
         ],

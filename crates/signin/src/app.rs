@@ -15,12 +15,12 @@ use bowline_pipeline::{RequestOrigin, Settings, Surface, Vault};
 use bowline_store::Db;
 
 use crate::SignIn;
+use crate::attempt_limiter::AttemptLimiter;
 use crate::cookies::Cookies;
 use crate::grant::Refusal;
 use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
-use crate::tries::Tries;
 
 /// Wrong user codes that one address may type within a quarter of an hour.
 const WRONG_CODES: (u32, i64) = (5, 900);
@@ -34,8 +34,8 @@ const PROGRAMS: &[&str] = &["/oauth/device_authorization", "/oauth/token", "/oau
 pub(crate) struct App {
     pub(crate) parts: SignIn,
     pub(crate) cookies: Cookies,
-    pub(crate) wrong_codes: Tries,
-    pub(crate) devices: Tries,
+    pub(crate) wrong_codes: AttemptLimiter,
+    pub(crate) devices: AttemptLimiter,
 }
 
 pub(crate) type Shared = State<Arc<App>>;
@@ -43,8 +43,8 @@ pub(crate) type Shared = State<Arc<App>>;
 impl App {
     pub(crate) fn new(parts: SignIn) -> App {
         let cookies = Cookies { secure: parts.pipeline.settings.auth_url.starts_with("https://") };
-        let tries = |(most, seconds)| Tries::new(most, seconds);
-        App { parts, cookies, wrong_codes: tries(WRONG_CODES), devices: tries(DEVICES) }
+        let limiter = |(max_attempts, seconds)| AttemptLimiter::new(max_attempts, seconds);
+        App { parts, cookies, wrong_codes: limiter(WRONG_CODES), devices: limiter(DEVICES) }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -86,11 +86,11 @@ pub(crate) fn front(app: &Arc<App>, count: Count) -> Front {
         page::STYLE_PATH => Ok(()),
         _ => limited.parts.pipeline.limits.count_address(Surface::SignIn, Some(origin.address)),
     };
-    let refuse = |path: &str, error| match Problem::from(error) {
+    let render_rejection = |path: &str, error| match Problem::from(error) {
         problem if PROGRAMS.contains(&path) => Refusal::from(problem).into_response(),
         problem => problem.into_response(),
     };
-    Front { transport: "browser", name, admit: Arc::new(admit), refuse, count }
+    Front { transport: "browser", name, admit: Arc::new(admit), render_rejection, count }
 }
 
 fn name(verb: &Method, _: &str) -> &'static str {

@@ -42,7 +42,7 @@ pub(crate) async fn callback(
             let page = confirm::page(&app, &origin, &secret, &flow, &provider, is_known);
             Ok(with_cookie(page, flow_cookie(&app, &secret)))
         }
-        Err(error) => leave(&app, &secret, &flow.wanted, &error),
+        Err(error) => leave(&app, &secret, &flow.request, &error),
     }
 }
 
@@ -77,7 +77,7 @@ async fn came_back(
     };
     let upstream = people.redeem(&provider, &redemption, app.now()).await?;
     let is_known = people.find(&provider, &upstream).await?.is_some();
-    if !is_known && flow.wanted.skip_registration {
+    if !is_known && flow.request.skip_registration {
         return Err(finish::no_account());
     }
     Ok((provider, upstream, is_known))

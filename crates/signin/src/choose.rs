@@ -38,7 +38,7 @@ const HANDED_ON: [&str; 11] = [
 pub(crate) async fn page(
     app: &App,
     parameters: &Parameters,
-    wanted: &LoginRequest,
+    request: &LoginRequest,
     wrong: Option<&str>,
 ) -> Result<Response, Problem> {
     let mut choices = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) async fn page(
     }
     let kept: Vec<&(String, String)> = handed_on(parameters).collect();
     let body = html! {
-        p { (purpose(&wanted.destination)) }
+        p { (purpose(&request.destination)) }
         @if !choices.is_empty() {
             ul.choices {
                 @for (label, address) in &choices {

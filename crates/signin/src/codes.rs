@@ -1,8 +1,8 @@
 //! Short codes that people read from one screen and compare with, or type into, another.
 
-use bowline_authn::wrap::CODE_ALPHABET as ALPHABET;
-pub use bowline_authn::wrap::check_code;
-pub(crate) use bowline_authn::wrap::short_code as code;
+use bowline_authn::crypto::CODE_ALPHABET as ALPHABET;
+pub use bowline_authn::crypto::check_code;
+pub(crate) use bowline_authn::crypto::short_code as code;
 
 /// Characters of a code; with 5 bits each they make 40.
 const LENGTH: usize = 8;

@@ -28,13 +28,13 @@ pub(crate) fn page(
     provider: &Provider,
     is_known: bool,
 ) -> Response {
-    let wanted = &flow.wanted;
+    let request = &flow.request;
     let body = html! {
-        @if let Some(warning) = warning(&wanted.destination) {
+        @if let Some(warning) = warning(&request.destination) {
             p.notice { (warning) }
         }
         dl {
-            @if let Some(code) = check_code(&wanted.destination) {
+            @if let Some(code) = check_code(&request.destination) {
                 div { dt { "Check code" } dd.code { (code) } }
             }
             @if let Some(upstream) = &flow.upstream {
@@ -42,8 +42,8 @@ pub(crate) fn page(
             }
             (row("Signed in with", &html! { (provider.label) " (" (provider.issuer) ")" }))
             @if !is_known { (row("Account", &html! { "A new one is created for you." })) }
-            @if wanted.invite.is_some() { (row("Invitation", &html! { "You accept the invitation that you followed." })) }
-            (destination(wanted, origin))
+            @if request.invite.is_some() { (row("Invitation", &html! { "You accept the invitation that you followed." })) }
+            (destination(request, origin))
         }
         form method="post" action="/oauth/confirm" {
             input type="hidden" name="flow" value=(secret.id(app.vault()));
@@ -62,11 +62,11 @@ fn row(name: &str, value: &Markup) -> Markup {
 }
 
 /// What is issued, and who gets it.
-fn destination(wanted: &LoginRequest, request_origin: &RequestOrigin) -> Markup {
+fn destination(request: &LoginRequest, request_origin: &RequestOrigin) -> Markup {
     let tokens =
-        if wanted.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
+        if request.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
     html! {
-        @match &wanted.destination {
+        @match &request.destination {
             Destination::Page => { (row("Issued", &html! { "A session of this browser, for 30 days at most" })) }
             Destination::Redirect(address) => {
                 (row("Issued", &html! { (tokens) }))
@@ -80,10 +80,10 @@ fn destination(wanted: &LoginRequest, request_origin: &RequestOrigin) -> Markup 
                 (row("Goes to", &html! { "The device that asked from " (address) " as " (client_id) }))
             }
         }
-        @if !matches!(wanted.destination, Destination::Page) {
-            (row("Good for", &html! { (wanted.audiences.join(", ")) }))
-            @if let Some(identity) = &wanted.identity { (row("As identity", &html! { (identity) })) }
-            @if !wanted.scopes.is_empty() { (row("Only in", &html! { (wanted.scopes.join(", ")) })) }
+        @if !matches!(request.destination, Destination::Page) {
+            (row("Good for", &html! { (request.audiences.join(", ")) }))
+            @if let Some(identity) = &request.identity { (row("As identity", &html! { (identity) })) }
+            @if !request.scopes.is_empty() { (row("Only in", &html! { (request.scopes.join(", ")) })) }
         }
         (row("Your address", &html! { (request_origin.address) }))
     }
@@ -138,21 +138,21 @@ pub(crate) async fn confirm(
     let secret = cookies::read(&headers, &app.cookies.flow(id)).and_then(FlowSecret::read);
     let secret = secret.ok_or_else(|| Problem::bad(OVER))?;
     if !same(&secret.form_token(app.vault()), parameters.one("token")?.unwrap_or_default()) {
-        return Err(Problem::forbidden("This form is not from a page of ours. Begin again."));
+        return Err(Problem::forbidden("This form has expired. Begin again."));
     }
-    let answer = parameters.one("answer")?;
-    if !matches!(answer, Some("continue" | "cancel")) {
+    let choice = parameters.one("answer")?;
+    if !matches!(choice, Some("continue" | "cancel")) {
         return Err(Problem::bad("The answer is either continue or cancel."));
     }
     let taken = flow::take(app.db(), app.vault(), &secret, Stage::Confirming, app.now()).await?;
-    let Some(Flow { wanted, provider, upstream: Some(upstream) }) = taken else {
+    let Some(Flow { request, provider, upstream: Some(upstream) }) = taken else {
         return Err(Problem::bad(OVER));
     };
-    if answer == Some("cancel") {
-        return finish::cancel(&app, &secret, &wanted).await;
+    if choice == Some("cancel") {
+        return finish::cancel(&app, &secret, &request).await;
     }
-    match finish::finish(&app, &origin, &secret, &wanted, &provider, &upstream).await {
+    match finish::finish(&app, &origin, &secret, &request, &provider, &upstream).await {
         Ok(response) => Ok(response),
-        Err(error) => leave(&app, &secret, &wanted, &error),
+        Err(error) => leave(&app, &secret, &request, &error),
     }
 }

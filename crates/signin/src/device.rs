@@ -12,7 +12,7 @@ pub(crate) const SECONDS: i64 = 900;
 /// Seconds between two questions for the result.
 pub(crate) const INTERVAL: i64 = 5;
 /// Microseconds that the row outlives its code, so that a late device gets the error for a late one.
-const KEPT: Micros = 3_600_000_000;
+const RETENTION: Micros = 3_600_000_000;
 
 /// The request of a device, and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ struct DeviceRow {
 
 impl DeviceRow {
     fn has_ended(&self, now: Micros) -> bool {
-        self.deleted_at - KEPT <= now
+        self.deleted_at - RETENTION <= now
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn put(db: &Db, hash: [u8; 32], user_hash: [u8; 32], device: &D
         Box::pin(async move {
             let sql = "INSERT INTO device_codes (device_hash, user_hash, state, polled_at, expires_at)
                        VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
-            let end = now + SECONDS * 1_000_000 + KEPT;
+            let end = now + SECONDS * 1_000_000 + RETENTION;
             let params =
                 [Value::Bytes(&hash), Value::Bytes(&user_hash), Value::from(&state), Value::Int(0), Value::Int(end)];
             Ok::<_, Error>(tx.execute(sql, &params).await? == 1)
@@ -166,7 +166,7 @@ pub(crate) async fn poll(db: &Db, vault: &Vault, hash: [u8; 32], client_id: &str
         Box::pin(async move { poll_in(tx, &hash, &client_id, now).await })
     });
     let sealed = match polled.await? {
-        Polled::Answer(answer) => return Ok(answer),
+        Polled::Response(response) => return Ok(response),
         Polled::Sealed(sealed) => sealed,
     };
     let damaged = || Error::internal("a stored device authorization is damaged");
@@ -175,32 +175,32 @@ pub(crate) async fn poll(db: &Db, vault: &Vault, hash: [u8; 32], client_id: &str
 }
 
 enum Polled {
-    Answer(Poll),
+    Response(Poll),
     Sealed(String),
 }
 
 async fn poll_in(tx: &mut WriteTx, hash: &[u8; 32], client_id: &str, now: Micros) -> Result<Polled> {
     let Some(found) = find(tx, "device_hash", hash).await? else {
-        return Ok(Polled::Answer(Poll::Unknown));
+        return Ok(Polled::Response(Poll::Unknown));
     };
     let device = device_of(&found.state)?;
     if device.client_id != client_id {
-        return Ok(Polled::Answer(Poll::Unknown));
+        return Ok(Polled::Response(Poll::Unknown));
     }
     if found.has_ended(now) {
-        return Ok(Polled::Answer(Poll::Expired));
+        return Ok(Polled::Response(Poll::Expired));
     }
     let sql = "UPDATE device_codes SET polled_at = $1 WHERE device_hash = $2";
     tx.execute(sql, &[Value::Int(now), Value::Bytes(hash)]).await?;
     if now < found.polled_at + INTERVAL * 1_000_000 {
-        return Ok(Polled::Answer(Poll::SlowDown));
+        return Ok(Polled::Response(Poll::SlowDown));
     }
     match device.outcome {
-        Outcome::Pending | Outcome::Claimed => Ok(Polled::Answer(Poll::Pending)),
-        Outcome::Denied => Ok(Polled::Answer(Poll::Denied)),
+        Outcome::Pending | Outcome::Claimed => Ok(Polled::Response(Poll::Pending)),
+        Outcome::Denied => Ok(Polled::Response(Poll::Denied)),
         Outcome::Granted(sealed) => {
             let deleted = tx.execute("DELETE FROM device_codes WHERE device_hash = $1", &[Value::Bytes(hash)]).await?;
-            Ok(if deleted == 1 { Polled::Sealed(sealed) } else { Polled::Answer(Poll::Unknown) })
+            Ok(if deleted == 1 { Polled::Sealed(sealed) } else { Polled::Response(Poll::Unknown) })
         }
     }
 }

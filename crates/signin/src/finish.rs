@@ -27,24 +27,24 @@ pub(crate) async fn finish(
     app: &App,
     origin: &RequestOrigin,
     secret: &FlowSecret,
-    wanted: &LoginRequest,
+    request: &LoginRequest,
     chosen: &Chosen,
     upstream: &Upstream,
 ) -> bowline_core::Result<Response> {
     let context = app.context(origin, METHOD);
     let provider = app.parts.people.provider(&chosen.choice()?).await?;
-    let claimed = claim(app, wanted).await?;
+    let claimed = claim(app, request).await?;
     // The browser is the person's own where it began the sign-in, not where it helps another machine.
-    let cookie = matches!(wanted.destination, Destination::Page | Destination::Redirect(_)).then(|| app.draw());
-    let entry = Entry { invite: wanted.invite.clone(), may_register: !wanted.skip_registration, cookie };
-    let requested = requested(wanted)?;
+    let cookie = matches!(request.destination, Destination::Page | Destination::Redirect(_)).then(|| app.draw());
+    let entry = Entry { invite: request.invite.clone(), may_register: !request.skip_registration, cookie };
+    let requested = requested(request)?;
     let done = async {
         // What cannot be handed out must not cost the person their invitation.
         app.parts.people.validate(&requested)?;
         let login = app.parts.people.sign_in(&provider, upstream, &entry, &context).await;
-        let is_unknown = |error: &Error| wanted.skip_registration && error.code() == Code::NotFound;
+        let is_unknown = |error: &Error| request.skip_registration && error.code() == Code::NotFound;
         let login = login.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
-        hand_out(app, &context, wanted, &requested, &login, upstream, claimed).await
+        hand_out(app, &context, request, &requested, &login, upstream, claimed).await
     };
     let done = done.await;
     if done.is_err() {
@@ -71,8 +71,8 @@ async fn give_up(
 }
 
 /// The device authorization that this browser completes: of two browsers at a time, one does.
-async fn claim(app: &App, wanted: &LoginRequest) -> bowline_core::Result<Option<[u8; 32]>> {
-    let Destination::Device { hash, .. } = &wanted.destination else {
+async fn claim(app: &App, request: &LoginRequest) -> bowline_core::Result<Option<[u8; 32]>> {
+    let Destination::Device { hash, .. } = &request.destination else {
         return Ok(None);
     };
     let hash = bytes_of(hash).ok_or_else(|| Error::internal("a stored sign-in names no device"))?;
@@ -88,14 +88,14 @@ async fn claim(app: &App, wanted: &LoginRequest) -> bowline_core::Result<Option<
 async fn hand_out(
     app: &App,
     context: &Context<'_>,
-    wanted: &LoginRequest,
+    request: &LoginRequest,
     requested: &TokenParams,
     login: &Login,
     upstream: &Upstream,
     device: Option<[u8; 32]>,
 ) -> bowline_core::Result<Response> {
     let people = &app.parts.people;
-    match &wanted.destination {
+    match &request.destination {
         Destination::Page => Ok(signed_in(upstream)),
         Destination::Redirect(address) => {
             let target = app.parts.redirects.validate(address);
@@ -106,7 +106,7 @@ async fn hand_out(
         }
         Destination::Headless(code) => {
             let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
-            let token = people.id_token(&login.session, &wanted.audiences, None, None, context).await?;
+            let token = people.id_token(&login.session, &request.audiences, None, None, context).await?;
             let sealed = headless::seal(&theirs, &app.draw(), &app.draw(), token.as_bytes())?;
             people.put_headless(code, &sealed.public_key, &sealed.text, app.now()).await?;
             Ok(elsewhere("You are signed in", "Return to your terminal: it goes on by itself."))
@@ -115,7 +115,7 @@ async fn hand_out(
             let hash = device.ok_or_else(|| Error::internal("no device was claimed"))?;
             let issued = people.issue(&login.session, upstream, requested, context).await?;
             let tokens = Tokens {
-                id_token: people.id_token(&login.session, &wanted.audiences, Some(client_id), None, context).await?,
+                id_token: people.id_token(&login.session, &request.audiences, Some(client_id), None, context).await?,
                 access_token: issued.token,
                 refresh_token: issued.refresh_token,
                 expires_at: issued.expires_at,
@@ -129,14 +129,14 @@ async fn hand_out(
     }
 }
 
-fn requested(wanted: &LoginRequest) -> bowline_core::Result<TokenParams> {
-    let identity = wanted.identity.as_deref().map(Uidp::parse).transpose();
+fn requested(request: &LoginRequest) -> bowline_core::Result<TokenParams> {
+    let identity = request.identity.as_deref().map(Uidp::parse).transpose();
     Ok(TokenParams {
-        audiences: wanted.audiences.clone(),
+        audiences: request.audiences.clone(),
         identity: identity.map_err(|_| Error::internal("a stored sign-in names no identity"))?,
-        scopes: wanted.scopes.clone(),
+        scopes: request.scopes.clone(),
         capabilities: Vec::new(),
-        refresh: wanted.refresh,
+        refresh: request.refresh,
     })
 }
 
@@ -144,14 +144,14 @@ fn requested(wanted: &LoginRequest) -> bowline_core::Result<TokenParams> {
 ///
 /// # Errors
 /// The storage fails.
-pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &LoginRequest) -> Result<Response, Problem> {
-    if let Destination::Device { hash, .. } = &wanted.destination
+pub(crate) async fn cancel(app: &App, secret: &FlowSecret, request: &LoginRequest) -> Result<Response, Problem> {
+    if let Destination::Device { hash, .. } = &request.destination
         && let Some(hash) = bytes_of(hash)
     {
         device::step(app.db(), hash, Outcome::Pending, Outcome::Denied, app.now()).await?;
     }
-    match &wanted.destination {
-        Destination::Redirect(_) => leave(app, secret, wanted, &Error::permission_denied("the sign-in was cancelled")),
+    match &request.destination {
+        Destination::Redirect(_) => leave(app, secret, request, &Error::permission_denied("the sign-in was cancelled")),
         _ => Ok(over(app, secret, elsewhere("Cancelled", "The sign-in did not take place. You can close this page."))),
     }
 }
@@ -160,8 +160,13 @@ pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &LoginRequest
 ///
 /// # Errors
 /// The page, where no address was given.
-pub(crate) fn leave(app: &App, secret: &FlowSecret, wanted: &LoginRequest, error: &Error) -> Result<Response, Problem> {
-    let target = match &wanted.destination {
+pub(crate) fn leave(
+    app: &App,
+    secret: &FlowSecret,
+    request: &LoginRequest,
+    error: &Error,
+) -> Result<Response, Problem> {
+    let target = match &request.destination {
         Destination::Redirect(address) => app.parts.redirects.validate(address).ok(),
         _ => None,
     };

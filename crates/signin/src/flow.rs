@@ -67,8 +67,9 @@ impl Chosen {
 /// A sign-in under way.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Flow {
-    /// What is wanted in the end.
-    pub(crate) wanted: LoginRequest,
+    /// The request that the sign-in serves.
+    #[serde(rename = "wanted")]
+    pub(crate) request: LoginRequest,
     /// The provider that the browser was sent to.
     pub(crate) provider: Chosen,
     /// Who came back from the provider; absent while no one has.

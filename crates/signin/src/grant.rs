@@ -1,10 +1,10 @@
-//! The endpoints of programs: device authorization (RFC 8628), its tokens, revocation (RFC 7009).
+//! OAuth endpoints for clients without a browser: device authorization (RFC 8628), its tokens, revocation (RFC 7009).
 
 use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::Error;
 use bowline_fronts::LogFields;
 use bowline_pipeline::RequestOrigin;
@@ -21,7 +21,7 @@ use crate::secrets::{bytes_of, text_of};
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// Longest name of a client.
 const LONGEST_CLIENT: usize = 200;
-/// User codes that are drawn before giving up: one in 2^40 is taken by each device that waits.
+/// Attempts to draw a free user code of 40 bits.
 const DRAWS: usize = 4;
 
 /// An error as RFC 6749 writes it.
@@ -125,7 +125,7 @@ async fn begin(app: &App, device: &Device) -> bowline_core::Result<(String, Stri
 
 fn client_id(given: Option<&str>) -> Result<&str, Refusal> {
     match given {
-        None => Err(Refusal::invalid_request("client_id is missing: say how your program is called")),
+        None => Err(Refusal::invalid_request("client_id is missing: set client_id to the name of your program")),
         Some(id) if id.len() > LONGEST_CLIENT || !id.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Err(Refusal::invalid_request("client_id is too long, or has characters that no name has"))
         }
@@ -152,7 +152,7 @@ pub(crate) async fn token(State(app): Shared, headers: HeaderMap, body: Bytes) -
         Poll::Granted(tokens) => Ok(answer(&granted(&tokens, app.now().div_euclid(1_000_000)))),
         Poll::Pending => Err(Refusal::new("authorization_pending", "the person has not answered yet: ask again")),
         Poll::SlowDown => Err(Refusal::new("slow_down", "wait five seconds longer between two requests")),
-        Poll::Denied => Err(Refusal::new("access_denied", "the person refused, or was not let in")),
+        Poll::Denied => Err(Refusal::new("access_denied", "the person denied the request, or may not sign in")),
         Poll::Expired => Err(Refusal::new("expired_token", "the device_code is older than 15 minutes: begin again")),
         Poll::Unknown => Err(unknown()),
     }

@@ -25,23 +25,23 @@ pub(crate) fn public_key(text: &str) -> Option<[u8; 32]> {
 ///
 /// # Errors
 /// INTERNAL, for a key that [`public_key`] did not check.
-pub(crate) fn seal(theirs: &[u8; 32], ours: &[u8; 32], nonce: &[u8; 32], plain: &[u8]) -> Result<Sealed> {
+pub(crate) fn seal(peer_key: &[u8; 32], own_key: &[u8; 32], nonce: &[u8; 32], plain: &[u8]) -> Result<Sealed> {
     let failed = |_| Error::internal("a headless result was not encrypted");
-    let key = shared(ours, theirs)?;
+    let key = shared(own_key, peer_key)?;
     let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).map_err(failed)?);
     let mut text = nonce[..NONCE_LEN].to_vec();
     let nonce = Nonce::try_assume_unique_for_key(&text).map_err(failed)?;
     let mut sealed = plain.to_vec();
     key.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed).map_err(failed)?;
     text.append(&mut sealed);
-    let public_key = private(ours)?.compute_public_key().map_err(failed)?;
+    let public_key = private(own_key)?.compute_public_key().map_err(failed)?;
     Ok(Sealed { public_key: text_of(public_key.as_ref()), text })
 }
 
-fn shared(ours: &[u8; 32], theirs: &[u8; 32]) -> Result<[u8; 32]> {
+fn shared(own_key: &[u8; 32], peer_key: &[u8; 32]) -> Result<[u8; 32]> {
     let failed = || Error::internal("no key agreement");
-    let theirs = UnparsedPublicKey::new(&X25519, theirs);
-    agree(&private(ours)?, theirs, failed(), |secret| secret.try_into().map_err(|_| failed()))
+    let peer_key = UnparsedPublicKey::new(&X25519, peer_key);
+    agree(&private(own_key)?, peer_key, failed(), |secret| secret.try_into().map_err(|_| failed()))
 }
 
 fn private(bytes: &[u8; 32]) -> Result<PrivateKey> {
@@ -55,10 +55,10 @@ mod tests {
     #[test]
     fn the_client_opens_what_was_sealed_for_it() {
         let client = private(&[7; 32]).unwrap();
-        let theirs: [u8; 32] = client.compute_public_key().unwrap().as_ref().try_into().unwrap();
-        let sealed = seal(&theirs, &[8; 32], &[9; 32], b"an id token").unwrap();
-        let ours = bytes_of(&sealed.public_key).unwrap();
-        let key = shared(&[7; 32], &ours).unwrap();
+        let peer_key: [u8; 32] = client.compute_public_key().unwrap().as_ref().try_into().unwrap();
+        let sealed = seal(&peer_key, &[8; 32], &[9; 32], b"an id token").unwrap();
+        let own_key = bytes_of(&sealed.public_key).unwrap();
+        let key = shared(&[7; 32], &own_key).unwrap();
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).unwrap());
         let (nonce, text) = sealed.text.split_at(NONCE_LEN);
         let mut text = text.to_vec();

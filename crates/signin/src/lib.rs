@@ -9,6 +9,7 @@
 
 mod activate;
 mod app;
+mod attempt_limiter;
 mod callback;
 mod choose;
 mod codes;
@@ -30,7 +31,6 @@ mod secrets;
 mod sign_out;
 mod start;
 mod tables;
-mod tries;
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub use redirect::Redirects;
 pub use secrets::Random;
 pub use tables::TABLES;
 
-/// Most bytes of a form.
+/// Maximum bytes of a form.
 const FORM_BYTES: usize = 32 << 10;
 
 /// What the pages are made of.
@@ -76,12 +76,12 @@ pub fn router(parts: SignIn, count: Count) -> Router {
         .route("/oauth/token", only("POST", post(grant::token)))
         .route("/oauth/revoke", only("POST", post(grant::revoke)))
         .route("/activate", only("GET, POST", get(activate::ask).post(activate::submit)))
-        .route("/signout", only("GET, POST", get(sign_out::ask).post(sign_out::end)))
+        .route("/signout", only("GET, POST", get(sign_out::sign_out_page).post(sign_out::sign_out)))
         .route("/orgcheck", get(orgcheck::check))
         .route(page::STYLE_PATH, get(page::style))
         .layer(DefaultBodyLimit::max(FORM_BYTES));
     app::front(&app, count)
-        .around(routes)
+        .wrap(routes)
         .layer(middleware::from_fn_with_state(app.clone(), app::guarded))
         .with_state(app)
 }

@@ -13,8 +13,8 @@ use crate::redirect::Redirects;
 
 /// Longest of any one value that has no rule of its own.
 const LONGEST: usize = 4096;
-/// Most audiences, and most groups.
-const MOST: usize = 50;
+/// Maximum number of audiences, and of groups.
+const MAX_ELEMENTS: usize = 50;
 /// The client that published command lines name when they mean any provider of the operator.
 const ANY_CLIENT: &str = "auth0";
 
@@ -77,7 +77,7 @@ impl LoginRequest {
         audience: &str,
     ) -> Result<LoginRequest, Problem> {
         let refresh = parameters.flag("create_refresh_token")?;
-        let wanted = LoginRequest {
+        let request = LoginRequest {
             destination: destination(parameters, redirects)?,
             audiences: audiences(parameters.one("audience")?, audience)?,
             identity: parameters.one("identity")?.map(identity).transpose()?,
@@ -87,9 +87,9 @@ impl LoginRequest {
             invite: short(parameters, "invite")?,
             screen_hint: short(parameters, "screen_hint")?.filter(|hint| is_word(hint)),
         };
-        match wanted.destination {
-            Destination::Headless(_) => wanted.without_what_headless_lacks(),
-            _ => Ok(wanted),
+        match request.destination {
+            Destination::Headless(_) => request.without_what_headless_lacks(),
+            _ => Ok(request),
         }
     }
 
@@ -167,7 +167,7 @@ pub(crate) fn audiences(list: Option<&str>, default: &str) -> Result<Vec<String>
     };
     let mut audiences: Vec<String> = list.split(',').map(|one| one.trim().to_owned()).collect();
     audiences.dedup();
-    if audiences.len() > MOST || audiences.iter().any(|one| one.is_empty() || !is_plain(one)) {
+    if audiences.len() > MAX_ELEMENTS || audiences.iter().any(|one| one.is_empty() || !is_plain(one)) {
         return Err(Problem::bad("The parameter audience is a list of audiences with commas between them."));
     }
     Ok(audiences)
@@ -187,7 +187,7 @@ fn scopes(parameters: &Parameters) -> Result<Vec<String>, Problem> {
         scopes.push(scope.ok_or_else(|| Problem::bad("The parameter scope has a broken escape."))?);
     }
     let wrong = |scope: &String| scope.len() > LONGEST || scope.chars().any(char::is_control);
-    if scopes.len() > MOST || scopes.iter().any(wrong) {
+    if scopes.len() > MAX_ELEMENTS || scopes.iter().any(wrong) {
         return Err(Problem::bad("The parameter scope is the UIDP or the name of a group, at most fifty times."));
     }
     Ok(scopes)
@@ -222,26 +222,29 @@ mod tests {
 
     #[test]
     fn what_the_published_client_sends() {
-        let wanted = read(
+        let request = read(
             "exit=redirect&redirect=http%3A%2F%2Flocalhost%3A4%2Fcallback%3Ftoken%3Dtrue%26error%3Dtrue\
              &audience=https%3A%2F%2Fapi.example%2Cregistry.example&create_refresh_token=true&skip_registration=true\
              &client_id=auth0&screen_hint=signup&scope=a%252Fb&scope=my+group",
         )
         .unwrap();
         assert_eq!(
-            wanted.destination,
+            request.destination,
             Destination::Redirect("http://localhost:4/callback?token=true&error=true".into())
         );
-        assert_eq!(wanted.audiences, ["https://api.example", "registry.example"]);
-        assert_eq!(wanted.scopes, ["a/b", "my group"]);
-        assert!(wanted.refresh && wanted.skip_registration);
-        assert_eq!(wanted.screen_hint.as_deref(), Some("signup"));
+        assert_eq!(request.audiences, ["https://api.example", "registry.example"]);
+        assert_eq!(request.scopes, ["a/b", "my group"]);
+        assert!(request.refresh && request.skip_registration);
+        assert_eq!(request.screen_hint.as_deref(), Some("signup"));
     }
 
     #[test]
     fn without_anything_the_browser_signs_in() {
-        let wanted = read("").unwrap();
-        assert_eq!((wanted.destination, wanted.audiences), (Destination::Page, vec!["https://api.example".to_owned()]));
+        let request = read("").unwrap();
+        assert_eq!(
+            (request.destination, request.audiences),
+            (Destination::Page, vec!["https://api.example".to_owned()])
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use bowline_fronts::request::pairs;
 
 use crate::problem::Problem;
 
-/// Most bytes of a query or a form.
-const MOST_BYTES: usize = 32 << 10;
+/// Maximum bytes of a query or a form.
+const MAX_BYTES: usize = 32 << 10;
 
 /// Name and value pairs as they came.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ impl Parameters {
     /// # Errors
     /// It is too long, or has a broken escape.
     pub(crate) fn read(text: &[u8]) -> Result<Parameters, Problem> {
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(Problem::bad("The request is too long."));
         }
         let text = std::str::from_utf8(text).map_err(|_| Problem::bad("The request is not UTF-8."))?;
@@ -84,6 +84,6 @@ mod tests {
         assert!(parameters.flag("e").is_err());
         assert_eq!(parameters.one("f").unwrap(), Some("ä b"));
         assert!(Parameters::read(b"a=%zz").is_err() && Parameters::read(b"a=\xff").is_err());
-        assert!(Parameters::read(&vec![b'a'; MOST_BYTES + 1]).is_err());
+        assert!(Parameters::read(&vec![b'a'; MAX_BYTES + 1]).is_err());
     }
 }

@@ -6,7 +6,7 @@ use url::{Host, Origin, Url};
 const LONGEST: usize = 2048;
 
 /// Query parameters of the result. A client that reads them requests them as `token=true&error=true`.
-const ANSWERS: [&str; 4] = ["token", "refresh_token", "error", "status_code"];
+const RESPONSE_PARAMETERS: [&str; 4] = ["token", "refresh_token", "error", "status_code"];
 
 /// Allowed targets of tokens: programs on the browser's own machine, and registered origins.
 #[derive(Clone, Debug, Default)]
@@ -100,9 +100,9 @@ fn registered(text: &str) -> Result<Origin, String> {
 impl Target {
     /// The address with the tokens in its query.
     pub(crate) fn with_tokens(&self, token: &str, refresh_token: Option<&str>) -> Url {
-        let mut answer = vec![("token", token)];
-        answer.extend(refresh_token.map(|refresh_token| ("refresh_token", refresh_token)));
-        self.with(&answer)
+        let mut parameters = vec![("token", token)];
+        parameters.extend(refresh_token.map(|refresh_token| ("refresh_token", refresh_token)));
+        self.with(&parameters)
     }
 
     /// The address with the error in its query.
@@ -116,11 +116,15 @@ impl Target {
     }
 
     /// Clients read the first parameter of a name, so that the result replaces parameters of the request.
-    fn with(&self, answer: &[(&str, &str)]) -> Url {
-        let kept: Vec<(String, String)> =
-            self.0.query_pairs().into_owned().filter(|(name, _)| !ANSWERS.contains(&name.as_str())).collect();
+    fn with(&self, parameters: &[(&str, &str)]) -> Url {
+        let kept: Vec<(String, String)> = self
+            .0
+            .query_pairs()
+            .into_owned()
+            .filter(|(name, _)| !RESPONSE_PARAMETERS.contains(&name.as_str()))
+            .collect();
         let mut url = self.0.clone();
-        url.query_pairs_mut().clear().extend_pairs(kept).extend_pairs(answer);
+        url.query_pairs_mut().clear().extend_pairs(kept).extend_pairs(parameters);
         url
     }
 }

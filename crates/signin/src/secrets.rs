@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bowline_authn::wrap::{constant_time_eq, sha256};
+use bowline_authn::crypto::{constant_time_eq, sha256};
 use bowline_pipeline::Vault;
 
 /// Where random bytes come from; other ones at each call.
@@ -105,7 +105,7 @@ pub(crate) fn bytes_of(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
-    use bowline_authn::wrap::KeyEncryptionKey;
+    use bowline_authn::crypto::KeyEncryptionKey;
 
     use super::*;
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_texts_are_none_of_ours() {
+    fn foreign_texts_are_rejected() {
         assert!(FlowSecret::read("").is_none() && FlowSecret::read("abc=").is_none());
         for bad in ["", ".", "0123456789abcdef", "0123456789ABCDEF.x", "0123456789abcde.x", "../../../../etc/.x"] {
             assert_eq!(id_of_state(bad), None, "{bad}");

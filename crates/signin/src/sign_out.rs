@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::secrets::{bytes_of, same, sign_out_token};
 
 /// `GET /signout`: who is signed in, and a button.
-pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn sign_out_page(State(app): Shared, headers: HeaderMap) -> Result<Response, Problem> {
     let Some(cookie) = session(&app, &headers) else {
         return Ok(signed_out());
     };
@@ -39,7 +39,7 @@ pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Respon
 }
 
 /// Handles the form of `POST /signout`.
-pub(crate) async fn end(
+pub(crate) async fn sign_out(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
@@ -50,7 +50,7 @@ pub(crate) async fn end(
         return Ok(signed_out());
     };
     if !same(&sign_out_token(app.vault(), &cookie), parameters.one("token")?.unwrap_or_default()) {
-        return Err(Problem::forbidden("This form is not from a page of ours. Begin again."));
+        return Err(Problem::forbidden("This form has expired. Open the sign-out page again."));
     }
     app.parts.people.end_session(&cookie, &app.context(&origin, "/signout")).await?;
     let page = page::page("You are signed out", html! { p { "The tokens of this session have ended." } });

@@ -67,7 +67,7 @@ pub(crate) async fn organization(
     Ok(with_cookie(page::moving_on("Continue at your provider", &begun.url, &text), begun.cookie))
 }
 
-/// What is wanted: of the query itself, or of the device whose ticket it carries.
+/// The login request of the query itself, or of the device whose ticket it carries.
 async fn request(app: &App, parameters: &Parameters) -> Result<LoginRequest, Problem> {
     match parameters.one(crate::activate::TICKET)? {
         Some(ticket) => crate::activate::request(app, ticket).await,
@@ -116,7 +116,7 @@ async fn begin(app: &App, login: LoginRequest, provider: &Provider) -> Result<Be
         screen_hint: login.screen_hint.as_deref(),
     };
     let url = app.parts.people.authorization_url(provider, &request).await?;
-    let flow = Flow { wanted: login, provider: Chosen::of(provider), upstream: None };
+    let flow = Flow { request: login, provider: Chosen::of(provider), upstream: None };
     flow::put(app.db(), vault, &secret, &flow, app.now()).await?;
     Ok(Begun { url, cookie: flow_cookie(app, &secret) })
 }

@@ -2,7 +2,7 @@
 //!
 //! A declaration classifies every column of text or bytes: it holds the row's id, the id of another row, a message with
 //! fields that are ids, or none of these. A reference says what becomes of the row when the other one is deleted, and
-//! [`delete_rows`] and [`referring`] do it. A test compares the declarations with both engines' catalogues, so that a
+//! [`delete_rows`] and [`find_restricting`] do it. A test compares the declarations with both engines' catalogues, so that a
 //! new table or column fails until its owner has decided.
 
 mod own;
@@ -46,9 +46,10 @@ pub enum OnDelete {
     Delete,
     /// It is deleted by its owner's code, which has more to do, such as audit entries and counts.
     Hook,
-    /// It keeps the other row. The plural of its kind, for the error, and the condition for rows that count, if not all.
-    Refuse(&'static str, Option<&'static str>),
-    /// It stays, and why.
+    /// The referenced row cannot be deleted. The plural of the kind for the error, and the condition for rows that count, if
+    /// not all.
+    Restrict(&'static str, Option<&'static str>),
+    /// This row stays, and its reference dangles; the reason.
     Keep(&'static str),
 }
 
@@ -111,11 +112,11 @@ pub async fn delete_rows(
     Ok(())
 }
 
-/// What keeps the row `id` of `table`: the plural of the first kind with such a row.
+/// The plural of the first kind that prevents the deletion of row `id` of `table`.
 ///
 /// # Errors
 /// Those of the statements.
-pub async fn referring(
+pub async fn find_restricting(
     tx: &mut ReadTx,
     tables: &[TableDeclaration],
     table: &str,
@@ -123,7 +124,7 @@ pub async fn referring(
 ) -> Result<Option<&'static str>, StoreError> {
     for declared in tables {
         for (column, on_delete) in declared.references(table) {
-            let OnDelete::Refuse(kind, condition) = on_delete else { continue };
+            let OnDelete::Restrict(kind, condition) = on_delete else { continue };
             let condition = condition.map(|condition| format!(" AND {condition}")).unwrap_or_default();
             let sql = format!("SELECT 1 FROM {} WHERE {column} = $1{condition} LIMIT 1", declared.name);
             if tx.query_opt(&sql, &[Value::from(id)], |row| row.int(0)).await?.is_some() {

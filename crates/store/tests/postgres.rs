@@ -68,7 +68,7 @@ async fn a_connection_never_comes_back_half_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_somebody_left_open_ends() {
+async fn an_abandoned_transaction_ends() {
     let Some(fixture) = Fixture::postgres().await else {
         return;
     };

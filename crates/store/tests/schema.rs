@@ -270,7 +270,7 @@ async fn rows_of_the_audit_log_survive_their_migration() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wishes_for_redeliveries_survive_their_move_to_a_table_of_their_own() {
+async fn redelivery_requests_survive_their_move_to_a_table() {
     let mut fixtures = vec![Fixture::sqlite()];
     fixtures.extend(Fixture::postgres().await);
     for fixture in fixtures {

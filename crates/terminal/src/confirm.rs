@@ -1,6 +1,6 @@
 use std::io::BufRead as _;
 
-use crate::manner::{Manner, can_ask};
+use crate::settings::{TerminalSettings, is_interactive};
 use crate::{TerminalError, say};
 
 /// Asks for confirmation of a deletion. `what` is a sentence without its question mark, such as
@@ -9,10 +9,10 @@ use crate::{TerminalError, say};
 /// # Errors
 /// [`TerminalError::Unconfirmed`]: it is not confirmed, or there is neither a terminal nor `--yes`.
 pub fn confirm(what: &str) -> Result<(), TerminalError> {
-    if Manner::get().yes {
+    if TerminalSettings::get().yes {
         return Ok(());
     }
-    if !can_ask() {
+    if !is_interactive() {
         return Err(TerminalError::Unconfirmed(format!("{what}: not confirmed, and there is no terminal to ask at")));
     }
     say(&format!("{what}? [y/N] "));

@@ -5,10 +5,10 @@ mod duration;
 mod example;
 mod json_path;
 mod listing;
-mod manner;
 mod nearest;
 mod output;
 mod public_url;
+mod settings;
 mod table;
 mod yaml;
 
@@ -20,10 +20,10 @@ pub use duration::seconds;
 pub use example::{with_short_examples, with_whole_examples};
 pub use json_path::JsonPath;
 pub use listing::Listing;
-pub use manner::{Manner, error_label};
 pub use nearest::{nearest, suggestion};
 pub use output::{Form, Output, Pages, time};
 pub use public_url::public_url;
+pub use settings::{TerminalSettings, error_label};
 pub use table::Table;
 
 /// Why a command cannot continue.
@@ -86,7 +86,7 @@ pub fn say(text: &str) {
 
 /// Writes a message that `--quiet` suppresses.
 pub fn note(text: &str) {
-    if !Manner::get().quiet {
+    if !TerminalSettings::get().quiet {
         say(text);
     }
 }

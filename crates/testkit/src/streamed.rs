@@ -1,4 +1,4 @@
-//! Responses that continue, read piece by piece.
+//! Streaming responses, read piece by piece.
 
 use std::time::Duration;
 

@@ -106,6 +106,7 @@ impl Tables {
             if fields.len() >= MAX_DEPTH as usize {
                 return None;
             }
+            // Paths have no order, so there is no index to begin with.
             let (_, field) = table?.named(name, usize::MAX)?;
             fields.push(field);
             table = match (field.kind, field.shape) {
@@ -177,10 +178,10 @@ impl Tables {
         let mut current = Cow::Borrowed(wire);
         for field in fields {
             let found = match &current {
-                Cow::Borrowed(buf) => occurrences(table, field, buf)?,
+                Cow::Borrowed(buf) => merged_value(table, field, buf)?,
                 // Merged content is temporary, so what is in it gets copied.
                 Cow::Owned(buf) => {
-                    let found = occurrences(table, field, buf)?;
+                    let found = merged_value(table, field, buf)?;
                     found.map(|found| Cow::Owned(found.into_owned()))
                 }
             };
@@ -199,7 +200,7 @@ impl Tables {
 }
 
 /// What a field holds after merging: the last string, or all of a message.
-fn occurrences<'a>(table: &MessageTable, field: &Field, buf: &'a [u8]) -> Outcome<Option<Cow<'a, [u8]>>> {
+fn merged_value<'a>(table: &MessageTable, field: &Field, buf: &'a [u8]) -> Outcome<Option<Cow<'a, [u8]>>> {
     let mut found: Option<Cow<'a, [u8]>> = None;
     let mut pos = 0;
     while pos < buf.len() {
@@ -216,8 +217,8 @@ fn occurrences<'a>(table: &MessageTable, field: &Field, buf: &'a [u8]) -> Outcom
             continue;
         }
         scan::skip(buf, &mut pos, number, wire_type)?;
-        let rival = |other: &Field| other.oneof.is_some() && other.oneof == field.oneof;
-        if field.oneof.is_some() && table.field(number).is_some_and(|(_, other)| rival(other)) {
+        let is_same_oneof = |other: &Field| other.oneof.is_some() && other.oneof == field.oneof;
+        if field.oneof.is_some() && table.field(number).is_some_and(|(_, other)| is_same_oneof(other)) {
             found = None;
         }
     }

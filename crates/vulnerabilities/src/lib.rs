@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bowline_pipeline::Handlers;
 use bowline_registry::attached::Documents;
 
-pub use advisories::BELONGINGS;
+pub use advisories::GROUP_CONTENTS;
 pub use documents::Published;
 pub use tables::TABLES;
 

@@ -8,7 +8,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "advisories",
         columns: &[
             own_id("uid"),
-            reference("parent", "groups", OnDelete::Refuse("advisories", Some("deleted_at IS NULL"))),
+            reference("parent", "groups", OnDelete::Restrict("advisories", Some("deleted_at IS NULL"))),
             own_id("org"),
             value("advisory_id"),
             value("legacy_id"),

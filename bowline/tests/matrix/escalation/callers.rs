@@ -117,7 +117,7 @@ impl Callers {
                 inside: None,
             });
         }
-        if matches!(caller.standing, Standing::Nobody) {
+        if matches!(caller.standing, Standing::Anonymous) {
             return None;
         }
         narrowed(stage, caller, &with_little(needed), Some(world.child.as_str()).filter(|_| token == Token::Child))
@@ -178,7 +178,7 @@ async fn make(stage: &Stage<'_>, world: &World, kind: Kind, needed: &BTreeSet<St
 async fn caller(stage: &Stage<'_>, group: &str, role: &str, capabilities: BTreeSet<String>, kind: Kind) -> Caller {
     let server = stage.server;
     if kind.credential == Credential::None {
-        return Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None };
+        return Caller { actor: server.anonymous(), standing: Standing::Anonymous, only: None, inside: None };
     }
     let subject = format!("caller-{}", stage.number());
     let organization = group.split('/').next().expect("an organization");
@@ -192,11 +192,11 @@ async fn caller(stage: &Stage<'_>, group: &str, role: &str, capabilities: BTreeS
         Credential::Good | Credential::None => {}
         Credential::Deactivated => {
             super::people::deactivate(server, &identity).await;
-            standing = Standing::Nobody;
+            standing = Standing::Anonymous;
         }
         Credential::Expired => {
             let token = server.idp().expired(&subject, server.base());
-            return Caller { actor: actor.with_token(&token), standing: Standing::Nobody, only: None, inside: None };
+            return Caller { actor: actor.with_token(&token), standing: Standing::Anonymous, only: None, inside: None };
         }
     }
     Caller { actor, standing, only: None, inside: None }

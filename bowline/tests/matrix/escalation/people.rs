@@ -1,6 +1,6 @@
 //! People who sign in, at the operator's provider or at an organization's own.
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Clock as _, Error, Uidp};
 use bowline_identity::people::{Choice, Context, Entry, Provider, Redemption, TokenParams};
 use bowline_store::Value as Sql;

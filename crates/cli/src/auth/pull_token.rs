@@ -120,7 +120,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let api = session.api().await?;
     let roles = role_uids(&api, &command.repository).await?;
     let issuer = command.token_issuer.clone().unwrap_or_else(|| default_issuer(session.issuer.url()));
-    let nonce: String = hex(&bowline_authn::wrap::random_bytes::<16>());
+    let nonce: String = hex(&bowline_authn::crypto::random_bytes::<16>());
     let key = PullTokenKey::new(&issuer, &nonce)?;
     let (now, ends) = (Session::now(), Session::now() + lifetime);
     let parent = resolve::group(&api, &command.parent).await?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_client::ClientError;
 use bowline_formats::archive::zip::{Archive, Member};
 use bowline_formats::archive::{ArchiveError, Limits};
-use bowline_osv::{MOST_BYTES, Parsed};
+use bowline_osv::{MAX_BYTES, Parsed};
 
 /// A file, an entry or a line, with what it holds or why it is left out.
 pub(super) struct Item {
@@ -34,7 +34,7 @@ struct Raw {
 
 /// What is too much of an archive of records. Texts hardly ever pack to less than a fiftieth.
 const ARCHIVES: Limits =
-    Limits { members: 5_000_000, member: MOST_BYTES as u64, unpacked: u64::MAX, times: 200, always: 64 << 20 };
+    Limits { members: 5_000_000, member: MAX_BYTES as u64, unpacked: u64::MAX, times: 200, always: 64 << 20 };
 
 /// What goes to a thread at once.
 const ITEMS_AT_ONCE: usize = 128;
@@ -66,7 +66,7 @@ impl Items {
             let mut parts = Parts { out: raw_out, number: 0, items: Vec::new(), bytes: 0 };
             match everything(&path, &mut parts) {
                 Err(Stop::Failed(error)) => Err(error),
-                Ok(()) | Err(Stop::NobodyListens) => {
+                Ok(()) | Err(Stop::ReceiverClosed) => {
                     let _ = parts.send();
                     Ok(())
                 }
@@ -123,7 +123,7 @@ fn id_of(bytes: &[u8]) -> Option<String> {
 enum Stop {
     Failed(ClientError),
     /// Anyone who reads has given up; the reason is theirs.
-    NobodyListens,
+    ReceiverClosed,
 }
 
 /// Collects items into parts.
@@ -149,7 +149,7 @@ impl Parts {
         self.bytes = 0;
         let number = self.number;
         self.number += 1;
-        self.out.send((number, items)).map_err(|_| Stop::NobodyListens)
+        self.out.send((number, items)).map_err(|_| Stop::ReceiverClosed)
     }
 }
 
@@ -203,13 +203,13 @@ fn directory(root: &Path, path: &Path, out: &mut Parts) -> Result<(), Stop> {
 fn file(path: &Path, name: String, out: &mut Parts) -> Result<(), Stop> {
     let file = File::open(path).map_err(|error| failed(path, error))?;
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| failed(path, error))?;
-    let content = if bytes.len() > MOST_BYTES { Err(too_large("it")) } else { Ok(bytes) };
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| failed(path, error))?;
+    let content = if bytes.len() > MAX_BYTES { Err(too_large("it")) } else { Ok(bytes) };
     out.push(name, content)
 }
 
 fn too_large(what: &str) -> String {
-    format!("{what} has more than the {MOST_BYTES} bytes that are read")
+    format!("{what} has more than the {MAX_BYTES} bytes that are read")
 }
 
 /// One record on each line. A line that is too long is passed over without being held.
@@ -218,13 +218,13 @@ fn read_json_lines(path: &Path, name: &str, out: &mut Parts) -> Result<(), Stop>
     let mut reader = BufReader::with_capacity(1 << 16, file);
     for number in 1_u64.. {
         let mut line = Vec::new();
-        let most = MOST_BYTES as u64 + 1;
+        let most = MAX_BYTES as u64 + 1;
         let read = reader.by_ref().take(most).read_until(b'\n', &mut line).map_err(|error| failed(path, error))?;
         if read == 0 {
             return Ok(());
         }
         let name = format!("{name}:{number}");
-        if line.len() > MOST_BYTES && !line.ends_with(b"\n") {
+        if line.len() > MAX_BYTES && !line.ends_with(b"\n") {
             reader.skip_until(b'\n').map_err(|error| failed(path, error))?;
             out.push(name, Err(too_large("the line")))?;
         } else if !line.trim_ascii().is_empty() {
@@ -313,7 +313,7 @@ mod tests {
         let path = root.path().join("all.jsonl");
         let mut file = File::create(&path).unwrap();
         writeln!(file, "{}", record("A-1")).unwrap();
-        file.write_all(&vec![b' '; 3 * MOST_BYTES]).unwrap();
+        file.write_all(&vec![b' '; 3 * MAX_BYTES]).unwrap();
         writeln!(file, "\n\n{}", record("A-2")).unwrap();
         let found = all(&path);
         assert_eq!((&found[0].1, &found[2].1), (&Ok("A-1".into()), &Ok("A-2".into())));

@@ -22,10 +22,10 @@ pub struct BlockedCommand {
     /// Only of this package
     #[arg(long, value_name = "NAME")]
     package: Option<String>,
-    /// What was truly refused, or would have been
+    /// Enforced refusals, or those that a dry-run policy would have made
     #[arg(long, value_name = "MODE", default_value = "enforced")]
     mode: Mode,
-    /// Most rows that are listed, of the last 30 days
+    /// Maximum number of rows; events of the last 30 days
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
     #[command(flatten)]

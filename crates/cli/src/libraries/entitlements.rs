@@ -42,7 +42,7 @@ pub struct CreateCommand {
     /// Ecosystem
     #[arg(long, value_name = "NAME")]
     ecosystem: Ecosystem,
-    /// Whether what is not built here may come from upstream
+    /// Also serve versions from upstream that are not built here
     #[arg(long)]
     upstream: bool,
     /// Days that a version has to be public before it is served
@@ -71,7 +71,7 @@ pub(crate) async fn run(command: EntitlementsCommand) -> Result<(), CliError> {
             let api = command.access.session()?.api().await?;
             let parent_id = resolve::group(&api, &command.organization).await?;
             let request = v1::EntitlementFilter { parent_id, ecosystems: Vec::new() };
-            shown(&api.call::<methods::List>(&request).await?.items, command.output)
+            print_table(&api.call::<methods::List>(&request).await?.items, command.output)
         }
         EntitlementsCommand::Create(command) => create(command).await,
         EntitlementsCommand::Delete(command) => {
@@ -103,7 +103,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     }
 }
 
-fn shown(items: &[v1::Entitlement], output: Output) -> Result<(), CliError> {
+fn print_table(items: &[v1::Entitlement], output: Output) -> Result<(), CliError> {
     let mut table = Table::new(&["uidp", "ecosystem", "upstream", "cooldown days"]);
     for item in items {
         let upstream = item.policy() == v1::Policy::ChainguardAndUpstream;

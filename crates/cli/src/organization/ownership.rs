@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_client::{Api, ClientError};
 use bowline_contract::Contract;
 use bowline_core::hex;

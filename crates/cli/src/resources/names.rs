@@ -26,7 +26,7 @@ fn list_method(kind: Kind) -> Option<&'static str> {
 pub(super) fn subject(kind: Kind) -> Option<Subject> {
     match kind {
         Kind::Group => Some(Subject::Group),
-        _ => list_method(kind).map(Subject::Named),
+        _ => list_method(kind).map(Subject::ByName),
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) struct UidpNames {
 }
 
 impl UidpNames {
-    /// Reads the names of resources and of all groups above them, in one call for each 200 of them. What the caller may
-    /// not list has no name, and a table shows its UIDP.
+    /// Reads the names of resources and of all groups above them, in one call for each 200 of them. A UIDP whose name the
+    /// caller may not list, or whose request failed, is shown as it is.
     pub(super) async fn read(&mut self, api: &Api, uidps: Vec<String>) {
         let mut missing = Vec::new();
         for uidp in uidps.into_iter().filter(|uidp| bowline_core::Uidp::is_valid(uidp)) {

@@ -11,7 +11,7 @@ pub struct FieldFacts {
     pub required: bool,
     /// The field names the scope: inside a batch, the batch's own scope stands for it.
     pub scope: bool,
-    /// Most elements of a repeated field; 0 for no limit.
+    /// Maximum number of elements of a repeated field; 0 for no limit.
     pub max_elements: usize,
     /// What the text may be, or each text of a repeated field.
     pub text: TextFacts,
@@ -30,7 +30,7 @@ pub struct TextFacts {
     pub pattern_matches_empty: bool,
     /// Fewest characters of a text that is not empty; 0 for no limit.
     pub min_characters: usize,
-    /// Most characters; 0 for no limit.
+    /// Maximum characters; 0 for no limit.
     pub max_characters: usize,
     /// A name of a resource: nothing that looks like part of a UIDP, and no space at either end.
     pub resource_name: bool,

@@ -118,20 +118,20 @@ struct ProductFacts {
 
 impl ProductFacts {
     fn read(from: &Cursor<'_>, products: &Products) -> Result<ProductFacts, RecordError> {
-        let mut said = ProductFacts::default();
+        let mut facts = ProductFacts::default();
         for flag in from.list("flags")? {
             let label = flag.need("label")?;
             let why = false_positive(label.word()?).ok_or_else(|| label.error("is none of the labels"))?;
             let date = flag.time_of("date")?;
             for id in products.named(&flag)? {
-                said.why.insert(id, (why, date));
+                facts.why.insert(id, (why, date));
             }
         }
         for threat in from.list("threats")? {
             if threat.need("category")?.word()? == "impact" {
                 let (details, date) = (threat.long("details")?, threat.time_of("date")?);
                 for id in products.named(&threat)? {
-                    said.impact.insert(id, (details.clone(), date));
+                    facts.impact.insert(id, (details.clone(), date));
                 }
             }
         }
@@ -143,10 +143,10 @@ impl ProductFacts {
                 (_, (outlook, note)) => (outlook, note),
             };
             for id in products.named(&remedy)? {
-                said.remedy.insert(id, (expected, note.clone(), date));
+                facts.remedy.insert(id, (expected, note.clone(), date));
             }
         }
-        Ok(said)
+        Ok(facts)
     }
 }
 
@@ -166,7 +166,7 @@ fn read_vulnerability(
     if names.is_empty() {
         return Err(from.error("has neither cve nor ids"));
     }
-    let said = ProductFacts::read(from, products)?;
+    let facts = ProductFacts::read(from, products)?;
     let mut found: Vec<Statement> = Vec::new();
     for (status, ids) in from.need("product_status")?.members()? {
         if matches!(status, "recommended" | "last_affected") {
@@ -174,9 +174,9 @@ fn read_vulnerability(
             continue;
         }
         for id in ids.elements()? {
-            let told =
-                products.subject(id.word()?).and_then(|subject| validated(status, id.word_or_empty(), subject, &said));
-            match told {
+            let assessment =
+                products.subject(id.word()?).and_then(|subject| validated(status, id.word_or_empty(), subject, &facts));
+            match assessment {
                 Ok(ProductStatement { subject, status, note, at, lost }) => {
                     if let Some(version) = lost {
                         let reason = format!("the statement holds for all versions, not only for {version}");
@@ -206,10 +206,10 @@ fn validated(
     status: &str,
     id: &str,
     (subject, version): (Subject, String),
-    said: &ProductFacts,
+    facts: &ProductFacts,
 ) -> Result<ProductStatement, String> {
     let lost = (!version.is_empty()).then(|| version.clone());
-    let told = match status {
+    let assessment = match status {
         "fixed" | "first_fixed" if version.is_empty() => {
             return Err("it is fixed, and its package URL has no version".into());
         }
@@ -221,14 +221,14 @@ fn validated(
             lost: None,
         },
         "known_affected" | "first_affected" => {
-            let (outlook, note, at) = said.remedy.get(id).cloned().unwrap_or((Outlook::Open, String::new(), None));
+            let (outlook, note, at) = facts.remedy.get(id).cloned().unwrap_or((Outlook::Open, String::new(), None));
             ProductStatement { subject, status: Status::Affected(outlook), note, at, lost }
         }
         "known_not_affected" => {
-            let Some((why, at)) = said.why.get(id).copied() else {
+            let Some((why, at)) = facts.why.get(id).copied() else {
                 return Err("it is not affected, and no flag says why".into());
             };
-            let (note, dated) = said.impact.get(id).cloned().unwrap_or_default();
+            let (note, dated) = facts.impact.get(id).cloned().unwrap_or_default();
             ProductStatement { subject, status: Status::NotAffected(why), note, at: at.or(dated), lost }
         }
         "under_investigation" => {
@@ -236,7 +236,7 @@ fn validated(
         }
         other => return Err(format!("{other:?} is no status")),
     };
-    Ok(told)
+    Ok(assessment)
 }
 
 /// Several fixed versions of one product are one statement; another statement of it is one more.

@@ -135,9 +135,9 @@ fn vulnerability(group: &[Statement], products: &mut Products) -> Node {
     let (cve, others) = if is_cve(&known) { (Some(known), others) } else { (None, names) };
     let ids: Vec<Node> = others.iter().map(|name| identified(name)).collect();
     let title = cve.clone().or_else(|| others.first().cloned()).unwrap_or_default();
-    let mut said = EntryFacts::default();
+    let mut facts = EntryFacts::default();
     for statement in group {
-        said.add(statement, products);
+        facts.add(statement, products);
     }
     let note = Node::map([
         ("category", Some(Node::text("summary"))),
@@ -145,12 +145,12 @@ fn vulnerability(group: &[Statement], products: &mut Products) -> Node {
     ]);
     Node::map([
         ("cve", cve.map(Node::Text)),
-        ("flags", some(said.flags)),
+        ("flags", some(facts.flags)),
         ("ids", some(ids)),
         ("notes", Some(Node::List(vec![note]))),
-        ("product_status", Some(EntryFacts::statuses(said.by_status))),
-        ("remediations", some(said.remediations)),
-        ("threats", some(said.threats)),
+        ("product_status", Some(EntryFacts::statuses(facts.by_status))),
+        ("remediations", some(facts.remediations)),
+        ("threats", some(facts.threats)),
     ])
 }
 
@@ -239,8 +239,8 @@ fn status_name(status: &Status) -> &'static str {
 
 /// A statement in words only has none of the specific categories.
 fn category(expected: Outlook, note: &str) -> &'static str {
-    let said = if note.is_empty() { expected } else { outlook(note).0 };
-    match (expected, said) {
+    let facts = if note.is_empty() { expected } else { outlook(note).0 };
+    match (expected, facts) {
         (Outlook::NoFixPlanned, _) | (_, Outlook::NoFixPlanned) => "no_fix_planned",
         _ => "none_available",
     }

@@ -7,7 +7,7 @@ use bowline_formats::purl::PackageUrl;
 use super::justification;
 use crate::model::{Advisory, FalsePositive};
 use crate::problem::Problems;
-use crate::tree::{Node, filled};
+use crate::tree::{Node, non_empty_text};
 use crate::vex::{Outlook, Publisher, Statement, Status, Written, digest, known_name, statements};
 
 /// Writes a document of what is believed now; none where nothing can be said.
@@ -141,7 +141,7 @@ fn analysis(statement: &Statement) -> Node {
         ("state", Some(Node::text(state))),
         ("justification", why.map(Node::text)),
         ("response", response.map(|response| Node::texts([response]))),
-        ("detail", filled(&statement.note)),
+        ("detail", non_empty_text(&statement.note)),
         ("lastUpdated", Some(Node::time(statement.at))),
     ])
 }

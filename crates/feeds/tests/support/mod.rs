@@ -63,7 +63,7 @@ fn scan() -> impl Strategy<Value = Scan> {
 fn assessment() -> impl Strategy<Value = Assessment> {
     prop_oneof![
         Just(Assessment::Detection(Detection::Manual)),
-        (word(), word()).prop_map(|(searched, found)| Assessment::Detection(Detection::Nvd { searched, found })),
+        (word(), word()).prop_map(|(searched, matched)| Assessment::Detection(Detection::Nvd { searched, matched })),
         scan().prop_map(|scan| Assessment::Detection(Detection::Scan(Box::new(scan)))),
         note().prop_map(|note| Assessment::TruePositive { note }),
         (0..7usize, note()).prop_map(|(at, note)| Assessment::FalsePositive { why: FalsePositive::ALL[at], note }),

@@ -7,8 +7,8 @@ use flate2::read::MultiGzDecoder;
 use super::{ArchiveError, Limits, validate_path};
 
 const BLOCK: u64 = 512;
-/// Most bytes of an extended header.
-const MOST_EXTENDED: u64 = 1 << 20;
+/// Maximum bytes of an extended header.
+const MAX_EXTENDED: u64 = 1 << 20;
 
 /// A member, before its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl<R: Read> Reader<R> {
             self.members += 1;
             self.source.limits.validate_members(self.members)?;
             match header.kind {
-                b'x' => (long_name, long_size) = extended(&self.source.content(header.size, MOST_EXTENDED)?)?,
-                b'L' => long_name = Some(text(&self.source.content(header.size, MOST_EXTENDED)?)?.to_owned()),
+                b'x' => (long_name, long_size) = extended(&self.source.content(header.size, MAX_EXTENDED)?)?,
+                b'L' => long_name = Some(text(&self.source.content(header.size, MAX_EXTENDED)?)?.to_owned()),
                 b'g' | b'K' => self.source.skip(header.size)?,
                 kind => {
                     let path = long_name.unwrap_or(header.name);

@@ -67,7 +67,7 @@ fn members_that_are_not_read_are_passed_over() {
 }
 
 #[test]
-fn damage_and_harm_are_told_apart() {
+fn damaged_and_hostile_archives_are_distinguished() {
     let mut changed = member("a", b'0', b"");
     changed[0] = b'b';
     for damaged in [b"no gzip".to_vec(), gzip(&[changed]), gzip(&[member("a", b'0', b"1")[..600].to_vec()])] {

@@ -16,7 +16,7 @@ const MEMBER: &[u8] = b"PK\x01\x02";
 const LOCAL: &[u8] = b"PK\x03\x04";
 /// The record at the end without the comment behind it.
 const END_BYTES: usize = 22;
-const MOST_COMMENT: u64 = 65_535;
+const MAX_COMMENT: u64 = 65_535;
 const LOCATOR_BYTES: usize = 20;
 
 /// A member as the list of members has it.
@@ -128,7 +128,7 @@ struct Directory {
 impl Directory {
     fn find(file: &mut File, length: u64) -> Result<Directory, ArchiveError> {
         // The locator of ZIP64 lies right before the record at the end, and a comment may follow it.
-        let from = length.saturating_sub(END_BYTES as u64 + MOST_COMMENT + LOCATOR_BYTES as u64);
+        let from = length.saturating_sub(END_BYTES as u64 + MAX_COMMENT + LOCATOR_BYTES as u64);
         file.seek(SeekFrom::Start(from))?;
         let mut tail = Vec::new();
         file.take(length - from).read_to_end(&mut tail)?;
@@ -152,18 +152,23 @@ impl Directory {
     }
 
     /// What the record of ZIP64 says, which has to lie where the locator says and right before it.
-    fn find_64(file: &mut File, place: u64, locator: u64) -> Result<Directory, ArchiveError> {
+    fn find_64(file: &mut File, position: u64, locator: u64) -> Result<Directory, ArchiveError> {
         let damaged =
             || ArchiveError::damaged("is a damaged ZIP archive: the record of ZIP64 is not where it should be");
-        if place.checked_add(56) != Some(locator) {
+        if position.checked_add(56) != Some(locator) {
             return Err(damaged());
         }
-        file.seek(SeekFrom::Start(place))?;
+        file.seek(SeekFrom::Start(position))?;
         let record: [u8; 56] = array(file)?;
         if !record.starts_with(END_64) {
             return Err(damaged());
         }
-        Ok(Directory { count: u64_at(&record, 32), size: u64_at(&record, 40), offset: u64_at(&record, 48), end: place })
+        Ok(Directory {
+            count: u64_at(&record, 32),
+            size: u64_at(&record, 40),
+            offset: u64_at(&record, 48),
+            end: position,
+        })
     }
 }
 

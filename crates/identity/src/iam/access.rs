@@ -114,7 +114,7 @@ pub(crate) async fn request<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &s
 /// Time between two requests of a person to one organization, in microseconds.
 const DAY: Micros = 24 * 3600 * 1_000_000;
 /// Organizations that one person may ask a day.
-const ASKED_A_DAY: usize = 5;
+const MAX_REQUESTS_PER_DAY: usize = 5;
 
 /// Remembers the request, or refuses it as one too many.
 async fn note<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &Uidp) -> Result<()> {
@@ -125,7 +125,7 @@ async fn note<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &Uidp) -> Result
     if let Some((_, at)) = recent.iter().find(|(asked, _)| asked == group.as_str()) {
         return Err(too_many("this organization was asked already; its owners know", at + DAY - now));
     }
-    if let Some((_, at)) = recent.first().filter(|_| recent.len() >= ASKED_A_DAY) {
+    if let Some((_, at)) = recent.first().filter(|_| recent.len() >= MAX_REQUESTS_PER_DAY) {
         return Err(too_many("a person may ask 5 organizations a day", at + DAY - now));
     }
     // The condition holds off a second request that runs at the same time.

@@ -16,7 +16,7 @@ use prost::Message;
 use super::role_bindings::readable_roles;
 
 /// Bindings of one role, and of all identities concerned, that a comparison reads.
-const MOST_BINDINGS: usize = 20_000;
+const MAX_BINDINGS: usize = 20_000;
 /// Identities whose bindings one statement reads.
 const IDENTITIES_AT_ONCE: usize = 256;
 
@@ -144,13 +144,13 @@ pub async fn capability_differences<T>(
     let identities: Vec<String> = delta.identities.iter().cloned().collect();
     let mut stored = Vec::new();
     for chunk in identities.chunks(IDENTITIES_AT_ONCE) {
-        if stored.len() > MOST_BINDINGS {
+        if stored.len() > MAX_BINDINGS {
             is_incomplete = true;
             break;
         }
         stored.extend(bindings_of(tx, chunk).await?);
     }
-    is_incomplete |= stored.len() > MOST_BINDINGS;
+    is_incomplete |= stored.len() > MAX_BINDINGS;
     let known = stored.iter().chain(&delta.added);
     let roles = readable_roles(tx, call, known.map(|binding| binding.role.as_str())).await?;
     let roles: HashMap<&str, CapabilitySet> =
@@ -201,10 +201,10 @@ fn difference(
 /// Adds the identities that have the role; true if there are more.
 async fn add_bound(tx: &mut ReadTx, role: &str, identities: &mut BTreeSet<String>) -> Result<bool> {
     let sql = "SELECT identity FROM role_bindings WHERE role = $1 ORDER BY uid LIMIT $2";
-    let params = [Value::from(role), Value::Int(MOST_BINDINGS as i64 + 1)];
+    let params = [Value::from(role), Value::Int(MAX_BINDINGS as i64 + 1)];
     let bound = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-    let is_more = bound.len() > MOST_BINDINGS;
-    identities.extend(bound.into_iter().take(MOST_BINDINGS));
+    let is_more = bound.len() > MAX_BINDINGS;
+    identities.extend(bound.into_iter().take(MAX_BINDINGS));
     Ok(is_more)
 }
 
@@ -213,14 +213,14 @@ async fn bindings_of(tx: &mut ReadTx, identities: &[String]) -> Result<Vec<Bindi
     let Some(last) = identities.last() else { return Ok(Vec::new()) };
     // A few widths instead of any number, so that few texts fill the statement caches.
     let width = identities.len().next_power_of_two();
-    let places: Vec<String> = (1..=width).map(|n| format!("${n}")).collect();
+    let placeholders: Vec<String> = (1..=width).map(|n| format!("${n}")).collect();
     let sql = format!(
         "SELECT uid, identity, role FROM role_bindings WHERE identity IN ({}) ORDER BY identity, role, parent LIMIT ${}",
-        places.join(", "),
+        placeholders.join(", "),
         width + 1
     );
     let padded = identities.iter().chain(std::iter::repeat(last)).take(width);
     let mut params: Vec<Value<'_>> = padded.map(Value::from).collect();
-    params.push(Value::Int(MOST_BINDINGS as i64 + 1));
+    params.push(Value::Int(MAX_BINDINGS as i64 + 1));
     tx.query(&sql, &params, Binding::read).await
 }

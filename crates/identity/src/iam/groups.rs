@@ -10,7 +10,7 @@ use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, DeleteGroup, GetGroup, ListGroups, UpdateGroup};
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, handler, require_terms};
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 use bowline_resources::kinds::GROUP;
 use bowline_resources::list::{self, Filter, Listed};
 use bowline_store::{ReadTx, Value, WriteTx, tables};
@@ -20,7 +20,7 @@ pub use row::{GroupInput, GroupRow};
 
 use super::role_bindings;
 
-pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handlers {
+pub(crate) fn register(handlers: Handlers, domains: &Arc<[GroupContents]>) -> Handlers {
     let domains = domains.clone();
     handlers
         .read::<GetGroup>(handler!(get))
@@ -308,10 +308,10 @@ pub async fn find_child(tx: &mut ReadTx, parent: &str, name: &str) -> Result<Opt
 }
 
 /// Deletes a group that nothing lives in; what the domains hold of it besides goes with it.
-pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp, domains: &[Belongings]) -> Result<Changed<()>> {
+pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp, domains: &[GroupContents]) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     for domain in domains {
-        if let Some(kind) = tables::referring(tx, domain.tables, TABLE.name, uid.as_str()).await? {
+        if let Some(kind) = tables::find_restricting(tx, domain.tables, TABLE.name, uid.as_str()).await? {
             let description = format!("cannot delete group with child {kind}");
             return Err(Error::precondition("RESOURCE_NOT_EMPTY", uid.as_str(), description));
         }

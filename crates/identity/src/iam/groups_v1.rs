@@ -6,14 +6,14 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::groups::{Create, Delete, List, Update};
 use bowline_core::Result;
 use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 use bowline_resources::list::{self, Filter};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
 
 use super::groups::{self, GroupInput, GroupRow};
 
-pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handlers {
+pub(crate) fn register(handlers: Handlers, domains: &Arc<[GroupContents]>) -> Handlers {
     let domains = domains.clone();
     handlers
         .write::<Create>(handler!(create))

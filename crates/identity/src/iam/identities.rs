@@ -2,7 +2,7 @@
 
 mod row;
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::v1::common::UidpFilter;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
@@ -163,7 +163,8 @@ pub(crate) async fn create_in<T>(
     input: IdentityInput,
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
-    let relationship = relationship::settle(input.relationship, None, call.now(), spelling, Validation::within())?;
+    let relationship =
+        relationship::settle(input.relationship, None, call.now(), spelling, Validation::in_transaction())?;
     let mut row = IdentityRow {
         uid: call.new_child(group),
         name: input.name,
@@ -254,7 +255,7 @@ pub(crate) async fn update<T>(
             stored.as_ref(),
             call.now(),
             spelling,
-            Validation::within(),
+            Validation::in_transaction(),
         )?);
     }
     if after.stored != before.stored {

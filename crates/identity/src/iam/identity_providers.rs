@@ -117,7 +117,7 @@ impl ProviderRow {
 
     /// The provider as lists have it: without the state of the SCIM token.
     pub(crate) fn to_listed<T>(&self, call: &Authorized<T>) -> v2::IdentityProvider {
-        self.to_v2(scim_tokens::brief(call, self))
+        self.to_v2(scim_tokens::to_scim_summary(call, self))
     }
 }
 
@@ -315,7 +315,7 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     let uid = &before.uid;
     let mappings = external_group_role_mappings::delete_of_provider(tx, uid).await?;
     // The deletion also removes the record of whom the directory had deactivated.
-    let left = scim_tokens::forget(tx, uid).await?;
+    let left = scim_tokens::delete_of_provider(tx, uid).await?;
     end_sessions(tx, uid).await?;
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;
     tx.execute("DELETE FROM identity_providers WHERE uid = $1", &[Value::from(uid.as_str())]).await?;

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use bowline_core::{Result, Uidp};
 use bowline_pipeline::{Change, Handlers};
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 use bowline_store::WriteTx;
 
 use crate::tables::TABLES;
@@ -45,7 +45,7 @@ pub use identities::human_uid;
 pub use removed_grants::{ACCESS_KINDS, GRANT_KINDS, remove_grant};
 pub use roles::{ROLE_COLUMNS, RoleColumn, seed_built_in_roles};
 
-pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handlers {
+pub(crate) fn register(handlers: Handlers, domains: &Arc<[GroupContents]>) -> Handlers {
     let handlers = groups::register(handlers, domains);
     let handlers = groups_v1::register(handlers, domains);
     let handlers = roles::register(handlers);
@@ -75,8 +75,8 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
 }
 
 /// What IAM holds of groups.
-pub const BELONGINGS: Belongings =
-    Belongings { tables: TABLES, delete: Some(|tx, group| Box::pin(delete_of_group(tx, group))) };
+pub const GROUP_CONTENTS: GroupContents =
+    GroupContents { tables: TABLES, delete: Some(|tx, group| Box::pin(delete_of_group(tx, group))) };
 
 async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {
     let mut changes = role_bindings::delete_of_group(tx, group).await?;

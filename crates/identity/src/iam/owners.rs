@@ -90,23 +90,23 @@ pub(crate) async fn may_be_locked_out(
     let is_own = is_made_owner_by(tx, contract, provider, person).await?;
     let mut params = acting(contract, now)?;
     params.extend([Value::from(person), Value::from(provider.as_str())]);
-    let mut places = Vec::new();
-    let mut place = Some(group);
-    while let Some(uid) = place {
+    let mut scopes = Vec::new();
+    let mut scope = Some(group);
+    while let Some(uid) = scope {
         params.push(Value::from(uid));
-        places.push(format!("${}", params.len()));
-        place = uid.rsplit_once('/').map(|(parent, _)| parent);
+        scopes.push(format!("${}", params.len()));
+        scope = uid.rsplit_once('/').map(|(parent, _)| parent);
     }
     // With an owner of its own gone, any other will do; the provider is named in both cases. Where the binding is not
     // recorded (NULL), removal is harder on both sides: the person is neither an independent owner here nor one of the
     // directory's own in `is_made_owner_by`.
     let others = if is_own { "OR TRUE" } else { "" };
     let condition = format!(
-        "AND b.identity <> $4 AND b.parent IN ({places})
+        "AND b.identity <> $4 AND b.parent IN ({scopes})
          AND (NOT EXISTS (SELECT 1 FROM default_roles_given d JOIN identity_providers p ON p.uid = d.provider
                           WHERE d.provider = $5 AND d.person = b.identity
                             AND (d.binding = b.uid OR (d.binding IS NULL AND p.default_role = $1))) {others})",
-        places = places.join(", ")
+        scopes = scopes.join(", ")
     );
     Ok(counted(tx, &condition, &params).await? > 0)
 }

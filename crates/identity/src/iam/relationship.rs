@@ -25,10 +25,10 @@ pub(super) const CLOCK_SKEW: Micros = 5 * 60 * 1_000_000;
 /// The first second of the year 1: what the wire's timestamps begin with.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Most further claims of an identity, exact ones and patterns together.
-const MOST_CLAIMS: usize = 32;
-/// Most bytes of their names and values.
-const MOST_CLAIM_BYTES: usize = 8192;
+/// Maximum number of further claims of an identity, exact ones and patterns together.
+const MAX_CLAIMS: usize = 32;
+/// Maximum bytes of their names and values.
+const MAX_CLAIM_BYTES: usize = 8192;
 
 /// Claims that are checked on their own and so cannot be among the further ones.
 const RESERVED_CLAIMS: &[&str] = &["iss", "sub", "aud", "exp", "iat", "nbf"];
@@ -214,7 +214,7 @@ pub(crate) fn violations(given: Option<&Relationship>, spelling: &Spelling) -> V
         // When they end is checked with the clock, by the handler.
         keys.expiration_time = None;
     }
-    let Err(error) = settle(given, None, 0, spelling, Validation::Before) else {
+    let Err(error) = settle(given, None, 0, spelling, Validation::BeforeTransaction) else {
         return Vec::new();
     };
     let lists = error.details().iter().filter_map(|detail| match detail {
@@ -271,8 +271,8 @@ impl RelationshipValidator {
         // Before any pattern is compiled.
         let texts = claims.claims.iter().chain(&claims.claim_patterns);
         let bytes: usize = texts.map(|(name, text)| name.len() + text.len()).sum();
-        if claims.claims.len() + claims.claim_patterns.len() > MOST_CLAIMS || bytes > MOST_CLAIM_BYTES {
-            let what = format!("claims and claimPatterns may be {MOST_CLAIMS} together, and {MOST_CLAIM_BYTES} bytes");
+        if claims.claims.len() + claims.claim_patterns.len() > MAX_CLAIMS || bytes > MAX_CLAIM_BYTES {
+            let what = format!("claims and claimPatterns may be {MAX_CLAIMS} together, and {MAX_CLAIM_BYTES} bytes");
             self.refuse("claims", &what);
             return;
         }

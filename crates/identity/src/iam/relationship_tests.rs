@@ -23,7 +23,7 @@ fn keys() -> StaticKeys {
 }
 
 fn validate(relationship: Relationship) -> Result<Relationship> {
-    settle(Some(relationship), None, NOW, &V2, Validation::Before)
+    settle(Some(relationship), None, NOW, &V2, Validation::BeforeTransaction)
 }
 
 /// The fields that are refused.
@@ -39,7 +39,7 @@ fn fields(result: Result<Relationship>) -> Vec<String> {
 
 #[test]
 fn one_is_required() {
-    let error = settle(None, None, NOW, &V2, Validation::Before).unwrap_err();
+    let error = settle(None, None, NOW, &V2, Validation::BeforeTransaction).unwrap_err();
     for name in ["claim_match", "static_keys", "aws_identity", "service_principal"] {
         assert!(error.message().contains(name), "{error}");
     }
@@ -127,7 +127,10 @@ fn static_keys_end() {
     let until = |at| Relationship::StaticKeys(StaticKeys { expiration_time: timestamp(at), ..keys() });
     assert_eq!(end(validate(until(NOW + 3 * DAY))), Some(NOW + 3 * DAY));
     assert_eq!(refused(until(NOW + 366 * DAY)), ["staticKeys.expirationTime"]);
-    assert_eq!(fields(settle(Some(until(NOW + 366 * DAY)), None, NOW, &V1, Validation::Before)), ["static.expiration"]);
+    assert_eq!(
+        fields(settle(Some(until(NOW + 366 * DAY)), None, NOW, &V1, Validation::BeforeTransaction)),
+        ["static.expiration"]
+    );
 
     // What was stored stays good, and stays when it is left out.
     let before = until(NOW + 400 * DAY);
@@ -136,10 +139,10 @@ fn static_keys_end() {
         Some(&before),
         NOW,
         &V2,
-        Validation::Before,
+        Validation::BeforeTransaction,
     );
     assert_eq!(end(kept), Some(NOW + 400 * DAY));
-    assert_eq!(settle(Some(before.clone()), Some(&before), NOW, &V2, Validation::Before).unwrap(), before);
+    assert_eq!(settle(Some(before.clone()), Some(&before), NOW, &V2, Validation::BeforeTransaction).unwrap(), before);
 }
 
 #[test]

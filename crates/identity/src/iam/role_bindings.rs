@@ -221,7 +221,7 @@ async fn create_batch_v2(
     call: &Authorized<v2::BatchCreateRoleBindingsRequest>,
 ) -> Result<Changed<v2::BatchCreateRoleBindingsResponse>> {
     let request = call.request();
-    let place = call.require_scope()?.as_str();
+    let scope = call.require_scope()?.as_str();
     let mut violations = Vec::new();
     let mut inputs = Vec::new();
     for (i, entry) in request.requests.iter().enumerate() {
@@ -229,7 +229,7 @@ async fn create_batch_v2(
         let mut refuse = |field: String, description: &str| {
             violations.push(FieldViolation { field, description: description.into() });
         };
-        if ![place, &request.parent, ""].contains(&entry.parent.as_str()) {
+        if ![scope, &request.parent, ""].contains(&entry.parent.as_str()) {
             refuse(format!("requests[{i}].parent"), "parent must be empty or that of the batch");
         }
         let has_role = !request.role_uid.is_empty() && !binding.role_uid.is_empty();
@@ -248,7 +248,7 @@ async fn create_batch_v2(
     Ok(changed.map(|_| v2::BatchCreateRoleBindingsResponse { role_bindings }))
 }
 
-/// Most bindings of one batch.
+/// Maximum number of bindings of one batch.
 const BATCH: usize = 25;
 
 /// Creates all of these bindings or none, in order; `field` is what the caller calls the list.

@@ -118,10 +118,10 @@ pub(crate) async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<RoleRow>> 
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRoleRequest>) -> Result<v2::Role> {
     let uid = &call.request().uid;
-    let place = Uidp::parse(uid).map_err(|error| Error::invalid_field("uid", format!("uid {error}")))?;
+    let scope = Uidp::parse(uid).map_err(|error| Error::invalid_field("uid", format!("uid {error}")))?;
     // The contract has no scope for this method: everyone reads the built-in roles.
     if !built_in::is_built_in(call.contract(), uid) {
-        call.require_all(place.as_str(), call.needed())?;
+        call.require_all(scope.as_str(), call.needed())?;
     }
     let row = find(tx, uid).await?.ok_or_else(|| Error::not_found(ROLE, uid))?;
     Ok(row.to_v2(call.contract()))

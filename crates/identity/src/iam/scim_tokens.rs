@@ -6,7 +6,7 @@
 mod life;
 mod row;
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity_provider::Scim;
@@ -36,24 +36,24 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 /// What every token begins with.
 const PREFIX: &str = "cgscim_";
 
-/// The state of provisioning as lists have it.
-pub(crate) fn brief<T>(call: &Authorized<T>, provider: &ProviderRow) -> Scim {
+/// The state of provisioning for lists, without that of the token.
+pub(crate) fn to_scim_summary<T>(call: &Authorized<T>, provider: &ProviderRow) -> Scim {
     Scim { enabled: provider.scim_enabled, endpoint_url: endpoint(call, &provider.uid), ..Scim::default() }
 }
 
 /// The state of provisioning, with that of the token.
 pub(crate) async fn status<T>(tx: &mut ReadTx, call: &Authorized<T>, provider: &ProviderRow) -> Result<Scim> {
     let stored = TokenRow::load(tx, &provider.uid).await?;
-    Ok(full(call, provider, &stored))
+    Ok(to_scim(call, provider, &stored))
 }
 
-fn full<T>(call: &Authorized<T>, provider: &ProviderRow, stored: &TokenRow) -> Scim {
+fn to_scim<T>(call: &Authorized<T>, provider: &ProviderRow, stored: &TokenRow) -> Scim {
     Scim {
         token_expire_time: stored.expires_at.and_then(timestamp),
         previous_token_expire_time: stored.previous_end(call.now()).and_then(timestamp),
         credential_state: stored.state(call.now()) as i32,
         etag: stored.etag(&provider.uid),
-        ..brief(call, provider)
+        ..to_scim_summary(call, provider)
     }
 }
 
@@ -71,13 +71,14 @@ struct Before {
 impl Before {
     async fn load<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Before> {
         let provider = identity_providers::require(tx, call.require_scope()?).await?;
-        // A directory decides who comes in through the provider; without one, all accounts of its issuer do.
+        // Enabling or disabling a directory changes who can sign in and get the provider's roles, so the caller must hold
+        // them.
         identity_providers::require_all_given(tx, call, &provider).await?;
         let token = TokenRow::load(tx, &provider.uid).await?;
         Ok(Before { provider, token })
     }
 
-    /// Refuses a change by someone who has seen another state.
+    /// Requires the current etag.
     fn require_etag(&self, etag: &str) -> Result<()> {
         if etag == self.token.etag(&self.provider.uid) {
             return Ok(());
@@ -107,9 +108,9 @@ impl Before {
         enabled: bool,
         mut token: TokenRow,
         event: &E,
-        answer: impl FnOnce(Scim) -> R,
+        response: impl FnOnce(Scim) -> R,
     ) -> Result<Changed<R>> {
-        let before = self.provider.to_v2(full(call, &self.provider, &self.token));
+        let before = self.provider.to_v2(to_scim(call, &self.provider, &self.token));
         token.revision = self.token.revision + 1;
         token.save(tx, &self.provider.uid).await?;
         let provider = ProviderRow { scim_enabled: enabled, ..self.provider };
@@ -117,9 +118,9 @@ impl Before {
             let sql = "UPDATE identity_providers SET scim_enabled = $2 WHERE uid = $1";
             tx.execute(sql, &[Value::from(provider.uid.as_str()), Value::from(enabled)]).await?;
         }
-        let scim = full(call, &provider, &token);
+        let scim = to_scim(call, &provider, &token);
         let after = provider.to_v2(scim.clone());
-        Ok(Changed::one(IDENTITY_PROVIDER, &provider.uid, Some(&before), Some(&after), answer(scim))
+        Ok(Changed::one(IDENTITY_PROVIDER, &provider.uid, Some(&before), Some(&after), response(scim))
             .with_event(&provider.uid, event))
     }
 }
@@ -147,14 +148,14 @@ pub(crate) async fn generate(
         never_expires: request.never_expires,
     };
     let enabled = before.provider.scim_enabled;
-    let answer = |scim: Scim| v2::GenerateScimTokenResponse {
+    let response = |scim: Scim| v2::GenerateScimTokenResponse {
         token,
         endpoint_url: scim.endpoint_url,
         expire_time: scim.token_expire_time,
         identity_provider_uid: uid.as_str().into(),
         etag: scim.etag,
     };
-    before.change(tx, call, enabled, stored, &event, answer).await
+    before.change(tx, call, enabled, stored, &event, response).await
 }
 
 fn new_token<T>(call: &Authorized<T>) -> String {
@@ -186,7 +187,7 @@ pub(crate) async fn regenerate(
         never_expires: request.never_expires,
     };
     let enabled = before.provider.scim_enabled;
-    let answer = |scim: Scim| v2::RegenerateScimTokenResponse {
+    let response = |scim: Scim| v2::RegenerateScimTokenResponse {
         token,
         endpoint_url: scim.endpoint_url,
         expire_time: scim.token_expire_time,
@@ -195,17 +196,17 @@ pub(crate) async fn regenerate(
         previous_token_expire_time: scim.previous_token_expire_time,
         requested_overlap: Some(requested_overlap),
     };
-    before.change(tx, call, enabled, stored, &event, answer).await
+    before.change(tx, call, enabled, stored, &event, response).await
 }
 
-/// Withdraws the token, and the one before, and switches provisioning off. Withdrawn once is withdrawn.
+/// Withdraws the token, and the one before, and switches provisioning off. Idempotent.
 pub(crate) async fn revoke(
     tx: &mut WriteTx,
     call: &Authorized<v2::RevokeScimTokenRequest>,
 ) -> Result<Changed<v2::RevokeScimTokenResponse>> {
     let before = Before::load(tx, call).await?;
     let uid = before.provider.uid.clone();
-    let answer = |revoked_at: Micros| {
+    let response = |revoked_at: Micros| {
         let identity_provider_uid = uid.as_str().into();
         move |scim: Scim| v2::RevokeScimTokenResponse {
             identity_provider_uid,
@@ -216,7 +217,7 @@ pub(crate) async fn revoke(
     };
     let withdrawn = before.token.revoked_at.filter(|_| before.token.hash.is_none());
     if let (Some(revoked_at), false) = (withdrawn, before.provider.scim_enabled) {
-        return Ok(Changed::nothing(answer(revoked_at)(full(call, &before.provider, &before.token))));
+        return Ok(Changed::nothing(response(revoked_at)(to_scim(call, &before.provider, &before.token))));
     }
     if withdrawn.is_none() {
         before.require_token()?;
@@ -225,7 +226,7 @@ pub(crate) async fn revoke(
     let revoked_at = withdrawn.unwrap_or_else(|| call.now());
     let stored = TokenRow { revoked_at: Some(revoked_at), ..TokenRow::default() };
     let event = v1::RevokeScimTokenRequest { identity_provider_id: uid.as_str().into() };
-    before.change(tx, call, false, stored, &event, answer(revoked_at)).await
+    before.change(tx, call, false, stored, &event, response(revoked_at)).await
 }
 
 pub(crate) async fn set_enabled(
@@ -236,13 +237,13 @@ pub(crate) async fn set_enabled(
     let before = Before::load(tx, call).await?;
     before.require_etag(&request.etag)?;
     let uid = before.provider.uid.clone();
-    let answer = |scim: Scim| v2::SetScimEnabledResponse {
+    let response = |scim: Scim| v2::SetScimEnabledResponse {
         identity_provider_uid: uid.as_str().into(),
         enabled: scim.enabled,
         etag: scim.etag,
     };
     if request.enabled == before.provider.scim_enabled {
-        return Ok(Changed::nothing(answer(full(call, &before.provider, &before.token))));
+        return Ok(Changed::nothing(response(to_scim(call, &before.provider, &before.token))));
     }
     if request.enabled {
         require_owners(tx, call, &uid).await?;
@@ -253,26 +254,26 @@ pub(crate) async fn set_enabled(
         etag: request.etag.clone(),
     };
     let stored = before.token.clone();
-    before.change(tx, call, request.enabled, stored, &event, answer).await
+    before.change(tx, call, request.enabled, stored, &event, response).await
 }
 
-/// Owners that a group needs before a directory may lock people out of it.
-const OWNERS: i64 = 2;
+/// Minimum number of owners of a group before a directory may lock people out of it.
+const MIN_OWNERS: i64 = 2;
 
 async fn require_owners<T>(tx: &mut ReadTx, call: &Authorized<T>, provider: &Uidp) -> Result<()> {
     let group = provider.parent_str();
     let found = owners::count(tx, call.contract(), group, "", call.now()).await?;
-    if found >= OWNERS {
+    if found >= MIN_OWNERS {
         return Ok(());
     }
     let what = format!(
-        "SCIM needs {OWNERS} identities that have the role owner at the group itself and can act; there are {found}"
+        "SCIM needs {MIN_OWNERS} identities that have the role owner at the group itself and can act; there are {found}"
     );
     Err(Error::precondition("TOO_FEW_OWNERS", group, what))
 }
 
-/// Deletes what provisioning knows of a provider that goes, and the roles in the organization of those it had deactivated.
-pub(crate) async fn forget(tx: &mut WriteTx, provider: &Uidp) -> Result<Vec<Change>> {
+/// Deletes the provisioning of a deleted provider, and the roles in the organization of people it had deactivated.
+pub(crate) async fn delete_of_provider(tx: &mut WriteTx, provider: &Uidp) -> Result<Vec<Change>> {
     let sql = "SELECT person FROM scim_users WHERE provider = $1 AND NOT active AND person <> ''";
     let left = tx.query(sql, &[Value::from(provider.as_str())], |row| row.text(0).map_err(Error::from)).await?;
     let mut changes = Vec::new();

@@ -122,11 +122,11 @@ pub(crate) async fn accept<T>(
     call: &Authorized<T>,
     documents: &[String],
 ) -> Result<Changed<(String, Vec<String>)>> {
-    let place = call.require_scope()?;
-    if !place.is_root() {
+    let scope = call.require_scope()?;
+    if !scope.is_root() {
         return Err(Error::invalid_field(
             "group",
-            format!("must be an organization: {} accepts for the groups in it", place.root_str()),
+            format!("must be an organization: {} accepts for the groups in it", scope.root_str()),
         ));
     }
     require_known(call, documents)?;
@@ -146,12 +146,12 @@ pub(crate) async fn accept<T>(
         };
         changes.extend(insert(tx, &row).await?);
     }
-    let answer = (group.as_str().to_owned(), named);
+    let response = (group.as_str().to_owned(), named);
     if changes.is_empty() {
-        return Ok(Changed::nothing(answer));
+        return Ok(Changed::nothing(response));
     }
-    let body = v1::AcceptTermsRequest { group: answer.0.clone(), document_ids: answer.1.clone() };
-    Ok(Changed { event: Some(event(&group, &body)), ..Changed::many(changes, answer) })
+    let body = v1::AcceptTermsRequest { group: response.0.clone(), document_ids: response.1.clone() };
+    Ok(Changed { event: Some(event(&group, &body)), ..Changed::many(changes, response) })
 }
 
 /// About the organization itself, and delivered there.

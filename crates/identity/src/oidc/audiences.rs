@@ -6,9 +6,9 @@ use bowline_core::{Detail, Error, FieldViolation, Reason, Result};
 ///
 /// # Errors
 /// INVALID_ARGUMENT if none is requested, or one that no front of this server accepts.
-pub(crate) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
+pub(crate) fn requested(names: &[String], accepted: &[&str]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
-    for audience in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
+    for audience in names.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
         if !accepted.contains(&audience) {
             let list = accepted.join(", ");
             return Err(Error::invalid_field(
@@ -57,9 +57,9 @@ mod tests {
 
     const ACCEPTED: [&str; 3] = ["https://api.example", "registry.example:5000", "https://api.example/libraries"];
 
-    fn ask(asked: &[&str]) -> Result<Vec<String>> {
-        let asked: Vec<String> = asked.iter().map(|one| (*one).to_owned()).collect();
-        requested(&asked, &ACCEPTED)
+    fn ask(names: &[&str]) -> Result<Vec<String>> {
+        let names: Vec<String> = names.iter().map(|one| (*one).to_owned()).collect();
+        requested(&names, &ACCEPTED)
     }
 
     #[test]
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn none_at_all_has_a_text_of_its_own() {
-        for asked in [&[][..], &[""][..], &[" , "][..]] {
-            let refused = ask(asked).unwrap_err();
+        for names in [&[][..], &[""][..], &[" , "][..]] {
+            let refused = ask(names).unwrap_err();
             assert_eq!(refused.message(), "Audience must be specified");
             assert_eq!(refused.reason(), Reason::InvalidArgument);
         }
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn near_misses_are_refused_by_name() {
-        for asked in
+        for names in
             ["https://api.example/", "HTTPS://api.example", "api.example", "registry.example", "https://api.example,x"]
         {
-            let refused = ask(&[asked]).unwrap_err();
+            let refused = ask(&[names]).unwrap_err();
             assert_eq!(refused.reason(), Reason::InvalidArgument);
             assert!(refused.message().contains("aud") && refused.message().contains("registry.example:5000"));
         }

@@ -23,9 +23,9 @@ pub(super) fn may_be_signed_request(bearer: &str) -> bool {
 impl Exchange {
     /// Proves that the signer of the request may be the identity that the caller names. A request goes to AWS
     /// only for an identity that trusts it, and it is bound to this server and to that identity.
-    pub(super) async fn prove_aws(&self, bearer: &str, asked: &ExchangeParams, now: Micros) -> Result<Proof> {
+    pub(super) async fn prove_aws(&self, bearer: &str, params: &ExchangeParams, now: Micros) -> Result<Proof> {
         let request = SignedRequest::parse(bearer).map_err(refusals::aws)?;
-        let identity = asked.identity.clone().ok_or_else(|| refusals::no_identity("an AWS request names none"))?;
+        let identity = params.identity.clone().ok_or_else(|| refusals::no_identity("an AWS request names none"))?;
         let audience = &self.settings.auth_url;
         self.aws.check(&request, audience, identity.as_str(), seconds(now)).map_err(refusals::aws)?;
         let row =
@@ -42,7 +42,7 @@ impl Exchange {
             basis: Some(basis),
             subject: row.uid,
             draft: AccessClaims { exp: i64::MAX, act: Some(actor(&caller, audience)), ..AccessClaims::default() },
-            narrowing: asked.narrowing.clone(),
+            narrowing: params.narrowing.clone(),
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bowline_authn::crypto::sha256;
 use bowline_authn::matching::{ClaimMatch, Expect};
-use bowline_authn::wrap::sha256;
 use bowline_contract::v2::iam::identity::claim_match::{Aud, Iss, Sub};
 use bowline_contract::v2::iam::identity::{self, Relationship};
 use bowline_core::{Error, Micros, Result, Uidp};

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_actor_is_the_presented_token_with_the_judged_claims_only() {
+fn the_actor_is_the_presented_token_with_the_validated_claims_only() {
     let claims = json!({"iss": "i", "sub": "s", "aud": ["a"], "exp": 1, "repo": "r", "secret": "x"});
     let Value::Object(claims) = claims else { unreachable!("an object") };
     let presented = Presented {

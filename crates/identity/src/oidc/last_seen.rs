@@ -8,7 +8,7 @@ use bowline_store::{Db, Value};
 
 const MINUTE: Micros = 60_000_000;
 
-/// Most rows that one transaction updates.
+/// Maximum number of rows that one transaction updates.
 const AT_ONCE: usize = 200;
 
 const SEEN: &str = "

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_authn::matching::{ClaimMatch, Compiled, Expect};
 use bowline_core::{Error, Result};
 
-/// Most patterns in the cache, of all identities together; above it the cache is cleared. Each may hold a
+/// Maximum number of patterns in the cache, of all identities together; above it the cache is cleared. Each may hold a
 /// quarter of a megabyte of automata, and what callers store must not fill the memory.
-const REMEMBERED: usize = 256;
+const MAX_PATTERNS: usize = 256;
 
 /// The cache: by identity, valid for as long as the stored claim match is the same.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Matchers {
         }
         let compiled = expected.compile().map_err(Error::internal)?;
         let mut entries = self.lock();
-        if entries.values().map(|known| patterns(&known.0)).sum::<usize>() + patterns(expected) > REMEMBERED {
+        if entries.values().map(|known| patterns(&known.0)).sum::<usize>() + patterns(expected) > MAX_PATTERNS {
             entries.clear();
         }
         entries.insert(uid.into(), Arc::new((expected.clone(), compiled.clone())));

@@ -48,25 +48,25 @@ pub(crate) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &
 ///
 /// # Errors
 /// PERMISSION_DENIED if no group is left: an empty list would mean all of them.
-pub(crate) fn intersect(held: &Narrowing, asked: &Narrowing) -> Result<Narrowing> {
-    let capabilities = match (held.capabilities, asked.capabilities) {
-        (Some(held), Some(asked)) => Some(held.intersection(&asked)),
-        (held, asked) => held.or(asked),
+pub(crate) fn intersect(held: &Narrowing, given: &Narrowing) -> Result<Narrowing> {
+    let capabilities = match (held.capabilities, given.capabilities) {
+        (Some(held), Some(given)) => Some(held.intersection(&given)),
+        (held, given) => held.or(given),
     };
-    let scopes = match (&held.scopes[..], &asked.scopes[..]) {
+    let scopes = match (&held.scopes[..], &given.scopes[..]) {
         ([], scopes) | (scopes, []) => scopes.to_vec(),
-        (held, asked) => common(held, asked)?,
+        (held, given) => common(held, given)?,
     };
     Ok(Narrowing { capabilities, scopes })
 }
 
-fn common(held: &[Uidp], asked: &[Uidp]) -> Result<Vec<Uidp>> {
+fn common(held: &[Uidp], given: &[Uidp]) -> Result<Vec<Uidp>> {
     let mut scopes = Vec::new();
     for held in held {
-        for asked in asked {
-            if held.contains(asked.as_str()) {
-                scopes.push(asked.clone());
-            } else if asked.contains(held.as_str()) {
+        for given in given {
+            if held.contains(given.as_str()) {
+                scopes.push(given.clone());
+            } else if given.contains(held.as_str()) {
                 scopes.push(held.clone());
             }
         }
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn scopes_shrink_both_ways_and_never_to_all() {
         let cases = [(uidp(A), below(A, 1)), (below(A, 1), uidp(A))];
-        for (held, asked) in cases {
-            let left = intersect(&narrowing(None, &[held]), &narrowing(None, &[asked, uidp(B)])).unwrap();
+        for (held, given) in cases {
+            let left = intersect(&narrowing(None, &[held]), &narrowing(None, &[given, uidp(B)])).unwrap();
             assert_eq!(left.scopes, [below(A, 1)]);
         }
         let refused = intersect(&narrowing(None, &[uidp(A)]), &narrowing(None, &[uidp(B)])).unwrap_err();

@@ -27,7 +27,7 @@ const FETCHED: usize = 8;
 const FETCHED_BY_ORGANIZATION: usize = 2;
 /// Tests per second of one caller, and of one organization, that send requests; ten seconds' worth may come at once.
 const TESTED_PER_SECOND: u32 = 1;
-/// Most characters of a claim that are shown.
+/// Maximum characters of a claim that are shown.
 const SHOWN: usize = 256;
 
 pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {

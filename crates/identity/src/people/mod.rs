@@ -175,10 +175,10 @@ impl People {
         &self,
         session_id: &str,
         upstream: &Upstream,
-        asked: &TokenParams,
+        params: &TokenParams,
         context: &Context<'_>,
     ) -> Result<Issued> {
-        tokens::issue(&self.parts, session_id, upstream, asked, context).await
+        tokens::issue(&self.parts, session_id, upstream, params, context).await
     }
 
     /// An id token of the session, valid for five minutes at this server's exchange and exchangeable for
@@ -201,8 +201,8 @@ impl People {
     ///
     /// # Errors
     /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist.
-    pub fn validate(&self, asked: &TokenParams) -> Result<()> {
-        tokens::validate(&self.parts, asked).map(|_| ())
+    pub fn validate(&self, params: &TokenParams) -> Result<()> {
+        tokens::validate(&self.parts, params).map(|_| ())
     }
 
     /// Ends the session of a refresh token, or of an access token (RFC 7009); an unknown token is as good as a revoked
@@ -239,9 +239,9 @@ impl People {
         &self,
         call: &Open<ExchangeRequest>,
         provider: &Uidp,
-        asked: &ExchangeParams,
+        params: &ExchangeParams,
     ) -> Result<RawToken> {
-        register::exchange_through(&self.parts, call, provider, asked).await
+        register::exchange_through(&self.parts, call, provider, params).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_authn::claims::AccessClaims;
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::bowline::operator::v1::BreakGlass;
 use bowline_contract::bowline::operator::v1::rpc::local_operator::IssueToken;
 use bowline_contract::v1::auth::HeadlessSession;

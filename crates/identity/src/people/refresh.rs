@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_authn::wrap::{constant_time_eq, sha256};
+use bowline_authn::crypto::{constant_time_eq, sha256};
 use bowline_contract::v1::oidc::{ExchangeRefreshTokenRequest, RawToken, TokenPair};
 use bowline_core::{Error, FieldViolation, Micros, Reason, Result};
 use bowline_pipeline::{Narrowing, Open};
@@ -149,7 +149,7 @@ struct Use {
     parts: Arc<Parts>,
     presented: Presented,
     request: ExchangeRefreshTokenRequest,
-    asked: Narrowing,
+    narrowing: Narrowing,
     cause: Cause,
 }
 
@@ -173,8 +173,8 @@ pub(super) async fn exchange(parts: &Arc<Parts>, call: &Open<ExchangeRefreshToke
     let text = call.bearer().filter(|text| !text.is_empty()).ok_or_else(nothing_presented)?;
     let presented = parse(text).ok_or_else(unknown)?;
     let capabilities = parts.contract.capabilities();
-    let asked = narrowing::requested(&request.cap, &request.scope, &request.scopes, capabilities)?;
-    let attempt = Arc::new(Use { parts: parts.clone(), presented, request, asked, cause: Cause::of(call) });
+    let narrowing = narrowing::requested(&request.cap, &request.scope, &request.scopes, capabilities)?;
+    let attempt = Arc::new(Use { parts: parts.clone(), presented, request, narrowing, cause: Cause::of(call) });
     let shared = attempt.clone();
     let written = parts.db.write(move |tx| {
         let attempt = shared.clone();
@@ -214,7 +214,7 @@ impl Use {
         let audiences = audiences(&self.request.aud, &successor.audiences)?;
         let session = sessions::find(tx, &successor.session, now).await?.ok_or_else(refusals::own_subject)?;
         let about = About { act: act_of(tx, &session).await?, upstream: None };
-        let left = narrowing::intersect(&successor.narrowing, &self.asked)?;
+        let left = narrowing::intersect(&successor.narrowing, &self.narrowing)?;
         let proof = tokens::prove(tx, &self.parts, &session, &left, &about).await?;
         let standing = issuing::record(tx, &Issuance::of(&proof, self.cause.clone())).await?;
         let token = text(&successor.family, &secret, successor.expires_at);
@@ -228,7 +228,7 @@ impl Use {
         if tx.execute(sql, &[Value::Bytes(&hash), Value::Int(self.cause.now)]).await? != 1 {
             return Err(Error::internal("a refresh token was spent twice in one transaction"));
         }
-        let narrowing = narrowing::intersect(&stored.narrowing, &self.asked)?;
+        let narrowing = narrowing::intersect(&stored.narrowing, &self.narrowing)?;
         let successor = Stored { narrowing, ..stored };
         insert(tx, secret, &successor).await?;
         Ok(successor)
@@ -274,9 +274,9 @@ pub(super) async fn revoke(parts: &Arc<Parts>, text: &str, context: &Context<'_>
 }
 
 /// The requested audiences, which must be among those of the family; by default all of them.
-fn audiences(asked: &[String], held: &[String]) -> Result<Vec<String>> {
+fn audiences(requested: &[String], held: &[String]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
-    for one in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
+    for one in requested.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
         if !held.iter().any(|known| known == one) {
             let description = format!("the refresh token is not for the audience {one:?}; sign in with it");
             return Err(Error::invalid(vec![FieldViolation { field: "aud".into(), description }]));

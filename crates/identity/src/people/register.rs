@@ -134,7 +134,7 @@ pub(super) async fn exchange_through(
     parts: &Arc<Parts>,
     call: &Open<ExchangeRequest>,
     provider: &Uidp,
-    asked: &ExchangeParams,
+    params: &ExchangeParams,
 ) -> Result<RawToken> {
     let token = call.bearer().filter(|token| !token.is_empty()).ok_or_else(refusals::no_token)?;
     let presented = parse_presented(token)?;
@@ -147,32 +147,32 @@ pub(super) async fn exchange_through(
     let clients = [found.client_id];
     let upstream = verified(parts, token, &presented, &clients, &found.groups_claim, call).await?;
     let person = human_uid(&upstream.issuer, &upstream.subject);
-    if asked.identity.as_ref().is_some_and(|identity| *identity != person) {
+    if params.identity.as_ref().is_some_and(|identity| *identity != person) {
         return Err(refusals::mismatch("a person's token for another identity"));
     }
     let about = About::of(&upstream);
     let attempt = attempt(Some(found.uid), upstream, None, false, call);
     let id = bowline_core::hex(&first_half(call.draw()));
     let cause = Cause::of(call);
-    let job = Arc::new((parts.clone(), attempt, about, id, asked.clone(), cause.clone()));
+    let job = Arc::new((parts.clone(), attempt, about, id, params.clone(), cause.clone()));
     let written = parts.db.write(move |tx| {
         let job = job.clone();
         Box::pin(async move {
-            let (parts, attempt, about, id, asked, cause) = &*job;
+            let (parts, attempt, about, id, params, cause) = &*job;
             let row = identities::find(tx, person_of(attempt).as_str()).await?;
             let row = row.ok_or_else(|| refusals::no_identity("not registered"))?;
             require_active(&row, cause.now)?;
             sign_in::admit(tx, parts, attempt).await?;
             sign_in::begin(tx, attempt, &row.uid, id, None).await?;
             let session = sessions::find(tx, id, cause.now).await?.ok_or_else(refusals::own_subject)?;
-            let proof = tokens::prove(tx, parts, &session, &asked.narrowing, about).await?;
+            let proof = tokens::prove(tx, parts, &session, &params.narrowing, about).await?;
             let standing = issuing::record(tx, &Issuance::of(&proof, cause.clone())).await?;
             Ok::<_, Error>((proof, standing))
         })
     });
     let (proof, standing) = written.await?;
     parts.exchange.note_seen(&proof, &standing, cause.now);
-    parts.exchange.mint(proof, asked.audiences.clone(), &standing, cause.now, cause.id)
+    parts.exchange.mint(proof, params.audiences.clone(), &standing, cause.now, cause.id)
 }
 
 fn person_of(attempt: &SignInAttempt) -> Uidp {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Actor, Change, Narrowing, OPERATOR, Principal, record_audit};
 use bowline_resources::kinds::SESSION;
@@ -87,7 +87,7 @@ pub(super) async fn begin(
     iam_changed(tx).await
 }
 
-/// Most groups of one statement.
+/// Maximum number of groups of one statement.
 const AT_ONCE: usize = 50;
 
 async fn mapped_groups(tx: &mut ReadTx, provider: &str, groups: &[String]) -> Result<BTreeSet<String>> {
@@ -95,10 +95,10 @@ async fn mapped_groups(tx: &mut ReadTx, provider: &str, groups: &[String]) -> Re
     if provider.is_empty() {
         return Ok(mapped);
     }
-    let places: Vec<String> = (2..=AT_ONCE + 1).map(|n| format!("${n}")).collect();
+    let placeholders: Vec<String> = (2..=AT_ONCE + 1).map(|n| format!("${n}")).collect();
     let sql = format!(
         "SELECT DISTINCT external_group FROM external_group_role_mappings WHERE parent = $1 AND external_group IN ({})",
-        places.join(", ")
+        placeholders.join(", ")
     );
     for some in groups.chunks(AT_ONCE) {
         // One text of the statement for any number: what is missing repeats the first.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_pipeline::{Actor, Change, ResourceSnapshot, record_audit};
 use bowline_resources::kinds::IDENTITY;
@@ -161,8 +161,8 @@ pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, attempt: &SignInAttem
         group = Some(join(tx, parts, &trust, attempt, invite, &row.uid).await?);
     }
     if is_new {
-        let place = group.clone().or_else(|| trust.organization.as_ref().and_then(|provider| provider.uid.parent()));
-        tell_registration(tx, parts, attempt, &row.uid, place).await?;
+        let scope = group.clone().or_else(|| trust.organization.as_ref().and_then(|provider| provider.uid.parent()));
+        tell_registration(tx, parts, attempt, &row.uid, scope).await?;
     }
     Ok(SignedIn { row, is_new, group })
 }

@@ -37,8 +37,8 @@ impl About {
             ("family_name", &upstream.family_name),
             ("picture", &upstream.picture),
         ];
-        let told = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
-        About { act: Some(act(upstream)), upstream: Some(Value::Object(told.collect())) }
+        let known = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
+        About { act: Some(act(upstream)), upstream: Some(Value::Object(known.collect())) }
     }
 }
 
@@ -57,7 +57,7 @@ impl Cause {
 struct Job {
     parts: Arc<Parts>,
     session: String,
-    asked: ExchangeParams,
+    params: ExchangeParams,
     about: About,
     /// A refresh token to go with it, if it may.
     family: Option<Family>,
@@ -68,23 +68,23 @@ pub(super) async fn issue(
     parts: &Arc<Parts>,
     session: &str,
     upstream: &Upstream,
-    asked: &TokenParams,
+    params: &TokenParams,
     context: &Context<'_>,
 ) -> Result<Issued> {
-    let validated = validate(parts, asked)?;
+    let validated = validate(parts, params)?;
     let cause = Cause::in_context(context);
     let job = Job {
         parts: parts.clone(),
         session: session.into(),
-        asked: validated,
+        params: validated,
         about: About::of(upstream),
-        family: asked.refresh.then(|| Family::drawn((context.draw)(), (context.draw)())),
+        family: params.refresh.then(|| Family::drawn((context.draw)(), (context.draw)())),
         cause,
     };
     let own = session_of(parts, session, context.now).await?.identity;
-    if job.asked.identity.as_ref().is_some_and(|identity| *identity != own) {
+    if job.params.identity.as_ref().is_some_and(|identity| *identity != own) {
         // The identity trusts what the provider says, or it does not: the session has no part in it.
-        return issued(parts.exchange.assume(&upstream.id_token, job.asked, job.cause).await?, None);
+        return issued(parts.exchange.assume(&upstream.id_token, job.params, job.cause).await?, None);
     }
     let job = Arc::new(job);
     let shared = job.clone();
@@ -94,7 +94,7 @@ pub(super) async fn issue(
     });
     let (proof, standing, refresh) = written.await?;
     parts.exchange.note_seen(&proof, &standing, job.cause.now);
-    let raw = parts.exchange.mint(proof, job.asked.audiences.clone(), &standing, job.cause.now, job.cause.id)?;
+    let raw = parts.exchange.mint(proof, job.params.audiences.clone(), &standing, job.cause.now, job.cause.id)?;
     issued(raw, refresh)
 }
 
@@ -103,12 +103,12 @@ fn issued(raw: RawToken, refresh_token: Option<String>) -> Result<Issued> {
     Ok(Issued { token: raw.token, expires_at: expiry.seconds, refresh_token })
 }
 
-pub(super) fn validate(parts: &Parts, asked: &TokenParams) -> Result<ExchangeParams> {
-    let identity = asked.identity.as_ref().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
+pub(super) fn validate(parts: &Parts, params: &TokenParams) -> Result<ExchangeParams> {
+    let identity = params.identity.as_ref().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
     let request = ExchangeRequest {
-        aud: asked.audiences.clone(),
-        cap: asked.capabilities.clone(),
-        scopes: asked.scopes.clone(),
+        aud: params.audiences.clone(),
+        cap: params.capabilities.clone(),
+        scopes: params.scopes.clone(),
         identity,
         ..ExchangeRequest::default()
     };
@@ -125,14 +125,14 @@ impl Job {
     async fn record(&self, tx: &mut WriteTx) -> Result<(Proof, Standing, Option<String>)> {
         let session = sessions::find(tx, &self.session, self.cause.now).await?;
         let session = session.ok_or_else(refusals::own_subject)?;
-        let proof = prove(tx, &self.parts, &session, &self.asked.narrowing, &self.about).await?;
+        let proof = prove(tx, &self.parts, &session, &self.params.narrowing, &self.about).await?;
         let mut token = None;
         // No one would look again whether the person still is a member of the groups.
         if let Some(family) = &self.family
             && !sessions::has_groups(tx, &session.id).await?
         {
             let end = sessions::keep(tx, &session).await?;
-            token = Some(refresh::begin(tx, family, &session, &self.asked.audiences, &proof.narrowing, end).await?);
+            token = Some(refresh::begin(tx, family, &session, &self.params.audiences, &proof.narrowing, end).await?);
         }
         let standing = issuing::record(tx, &Issuance::of(&proof, self.cause.clone())).await?;
         Ok((proof, standing, token))
@@ -144,7 +144,7 @@ pub(super) async fn prove(
     tx: &mut ReadTx,
     parts: &Parts,
     session: &SessionRow,
-    asked: &Narrowing,
+    requested: &Narrowing,
     about: &About,
 ) -> Result<Proof> {
     let limits = sessions::limits(tx, parts, session).await?;
@@ -164,7 +164,7 @@ pub(super) async fn prove(
             upstream: about.upstream.clone(),
             ..AccessClaims::default()
         },
-        narrowing: narrowing::intersect(&limits.narrowing, asked)?,
+        narrowing: narrowing::intersect(&limits.narrowing, requested)?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Who calls: a provider with SCIM switched on, and its token.
 
-use bowline_authn::wrap::{constant_time_eq, sha256};
+use bowline_authn::crypto::{constant_time_eq, sha256};
 use bowline_core::{Error, Micros, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 

@@ -7,16 +7,16 @@ use super::refusal::{Refusal, Result, ScimError};
 
 /// The schema of users.
 pub const CORE_SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
-/// The schema that adds what enterprises say of their people.
+/// The schema of the enterprise attributes of a person.
 pub const ENTERPRISE_SCHEMA: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
 
-/// Most bytes of a user's attributes as JSON.
+/// Maximum bytes of a user's attributes as JSON.
 const MAX_BYTES: usize = 64 << 10;
-/// Most characters of a user name or an external id.
+/// Maximum characters of a user name or an external id.
 const MAX_KEY: usize = 256;
-/// Most levels of a value.
+/// Maximum number of levels of a value.
 const MAX_DEPTH: usize = 8;
-/// Most elements of a list.
+/// Maximum number of elements of a list.
 pub(super) const MAX_ELEMENTS: usize = 100;
 
 /// What values an attribute has.

@@ -6,7 +6,7 @@ use super::attributes::core;
 use super::path::{Comparison, Plain, Token, bracket, fits, tokens};
 use super::refusal::{Refusal, Result, ScimError};
 
-/// Most conditions of one filter.
+/// Maximum number of conditions of one filter.
 const MAX_CONDITIONS: usize = 10;
 
 /// What a user must be like.

@@ -38,19 +38,19 @@ pub(super) fn apply(attributes: &mut Map<String, Value>, message: &Value) -> Res
     let operations = operations.filter(|operations| !operations.is_empty());
     let operations =
         operations.ok_or_else(|| refuse(Refusal::InvalidSyntax, "Operations must be a list of at least one".into()))?;
-    if operations.len() > MOST || !operations.iter().all(is_bounded) {
-        let what = format!("at most {MOST} operations, and {MOST} members of an object");
+    if operations.len() > MAX_MEMBERS || !operations.iter().all(is_bounded) {
+        let what = format!("at most {MAX_MEMBERS} operations, and {MAX_MEMBERS} members of an object");
         return Err(refuse(Refusal::InvalidValue, what));
     }
     operations.iter().try_for_each(|operation| apply_one(attributes, operation))
 }
 
-/// Most operations of a message, and most members of an object in it: members are compared with one another.
-const MOST: usize = 100;
+/// Maximum number of operations of a message, and of members of an object in it, which are compared pairwise.
+const MAX_MEMBERS: usize = 100;
 
 fn is_bounded(value: &Value) -> bool {
     match value {
-        Value::Object(members) => members.len() <= MOST && members.values().all(is_bounded),
+        Value::Object(members) => members.len() <= MAX_MEMBERS && members.values().all(is_bounded),
         Value::Array(list) => list.iter().all(is_bounded),
         _ => true,
     }
@@ -144,18 +144,18 @@ impl Target {
             attributes.remove(&key);
             return Ok(());
         }
-        let mut inside = match attributes.remove(&key) {
-            Some(Value::Object(inside)) => inside,
+        let mut members = match attributes.remove(&key) {
+            Some(Value::Object(members)) => members,
             _ => Map::new(),
         };
         if let Some(attribute) = &self.attribute {
-            let attribute = spelled(&inside, attribute);
-            Target { attribute: Some(attribute), ..self }.apply_in(&mut inside, operator, value)?;
+            let attribute = spelled(&members, attribute);
+            Target { attribute: Some(attribute), ..self }.apply_in(&mut members, operator, value)?;
         } else {
-            merge(&mut inside, object(value)?);
+            merge(&mut members, object(value)?);
         }
-        if !inside.is_empty() {
-            attributes.insert(key, Value::Object(inside));
+        if !members.is_empty() {
+            attributes.insert(key, Value::Object(members));
         }
         Ok(())
     }
@@ -173,13 +173,13 @@ impl Target {
                 format!("say which element of {name} is meant: {name}[type eq \"…\"]"),
             )),
             (None, Some(sub)) => {
-                let mut inside = match attributes.remove(&name) {
-                    Some(Value::Object(inside)) => inside,
+                let mut members = match attributes.remove(&name) {
+                    Some(Value::Object(members)) => members,
                     _ => Map::new(),
                 };
-                set(&mut inside, &sub, operator, value);
-                if !inside.is_empty() {
-                    attributes.insert(name, Value::Object(inside));
+                set(&mut members, &sub, operator, value);
+                if !members.is_empty() {
+                    attributes.insert(name, Value::Object(members));
                 }
                 Ok(())
             }
@@ -189,8 +189,8 @@ impl Target {
             }
             (None, None) => {
                 match (attributes.get_mut(&name), value) {
-                    (Some(Value::Object(inside)), Value::Object(value)) if operator != Operator::Remove => {
-                        merge(inside, value);
+                    (Some(Value::Object(members)), Value::Object(value)) if operator != Operator::Remove => {
+                        merge(members, value);
                     }
                     (_, value) => set(attributes, &name, operator, value),
                 }

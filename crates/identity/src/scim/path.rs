@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::attributes::{CORE_SCHEMA, canonical_sub};
 
-/// Most comparisons of one filter.
+/// Maximum number of comparisons of one filter.
 const MAX_COMPARISONS: usize = 10;
 /// Longest filter or path, in bytes.
 const MAX_LENGTH: usize = 2048;
@@ -54,8 +54,8 @@ fn quoted(text: &str) -> Option<(Token, &str)> {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' => {
-                let inside: String = serde_json::from_str(&text[..=at]).ok()?;
-                return Some((Token::Text(inside), &text[at + 1..]));
+                let quoted: String = serde_json::from_str(&text[..=at]).ok()?;
+                return Some((Token::Text(quoted), &text[at + 1..]));
             }
             _ => {}
         }
@@ -88,12 +88,12 @@ impl Comparison {
 
     fn holds(&self, element: &Map<String, Value>) -> bool {
         match (element.get(&self.attribute), &self.value) {
-            (Some(Value::String(found)), Value::String(wanted)) if self.attribute == "type" => {
-                found.eq_ignore_ascii_case(wanted)
+            (Some(Value::String(found)), Value::String(expected)) if self.attribute == "type" => {
+                found.eq_ignore_ascii_case(expected)
             }
-            (Some(found), wanted) => found == wanted,
-            // No one writes that a value is not the first one.
-            (None, wanted) => self.attribute == "primary" && *wanted == Value::Bool(false),
+            (Some(found), expected) => found == expected,
+            // Clients leave `primary: false` out.
+            (None, expected) => self.attribute == "primary" && *expected == Value::Bool(false),
         }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_told_from_attributes() {
+    fn schemas_and_attributes_are_distinguished() {
         let plain = |extension: Option<&str>, attribute: Option<&str>, sub: Option<&str>| {
             Some(Plain {
                 extension: extension.map(String::from),

@@ -1,6 +1,6 @@
 //! Users as they are stored.
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Uidp, hex};
 use bowline_pipeline::ResourceSnapshot;
 use bowline_store::{ErrorKind, ReadTx, Row, Sql, Value, WriteTx};

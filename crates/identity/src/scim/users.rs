@@ -20,7 +20,7 @@ use super::rows::{self, UserRow};
 use crate::access::iam_changed;
 use crate::iam::owners::Lockout;
 
-/// Most users of one response.
+/// Maximum number of users of one response.
 pub const MAX_COUNT: usize = 100;
 
 /// The users that directories provision.
@@ -62,7 +62,7 @@ pub struct Query {
     pub filter: Option<String>,
     /// Position of the first wanted user, from 0.
     pub offset: usize,
-    /// Most users of one page.
+    /// Maximum number of users of one page.
     pub count: usize,
 }
 

@@ -33,9 +33,9 @@ pub(super) async fn refresh<T>(
         write(tx, before, &after).await?;
         counted.add(before, -1);
         counted.add(Some(&after), 1);
-        let image = |row: &ArtifactRow| ResourceSnapshot::of(&artifact_v1(row, false, true));
+        let snapshot = |row: &ArtifactRow| ResourceSnapshot::of(&artifact_v1(row, false, true));
         let uid = audit_name(call, id)?.as_str().to_owned();
-        changes.push(Change { kind: ARTIFACT, uid, before: before.map(image), after: Some(image(&after)) });
+        changes.push(Change { kind: ARTIFACT, uid, before: before.map(snapshot), after: Some(snapshot(&after)) });
     }
     for (given, _) in news.iter().filter(|(given, _)| given.language == Language::Python) {
         if let Some(cuda) = cuda_version(&given.version.version) {

@@ -3,7 +3,7 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_core::FieldViolation;
 
-use crate::policy::decide::MOST_COOLDOWN_DAYS;
+use crate::policy::decide::MAX_COOLDOWN_DAYS;
 use crate::policy::license;
 use crate::policy::purl::Pattern;
 
@@ -22,8 +22,8 @@ pub(crate) fn violations(policy: &v1::LibraryPolicy) -> Vec<FieldViolation> {
     if !policy.expression.is_empty() {
         refuse("expression".into(), "only system policies have an expression".into());
     }
-    if policy.cooldown_days.is_some_and(|days| !(0..=MOST_COOLDOWN_DAYS).contains(&days)) {
-        refuse("cooldownDays".into(), format!("must be 0 to {MOST_COOLDOWN_DAYS}; leave it out for the default"));
+    if policy.cooldown_days.is_some_and(|days| !(0..=MAX_COOLDOWN_DAYS).contains(&days)) {
+        refuse("cooldownDays".into(), format!("must be 0 to {MAX_COOLDOWN_DAYS}; leave it out for the default"));
     }
     for (index, entry) in policy.block_list.iter().enumerate() {
         if let Err(description) = Pattern::parse(&entry.purl) {

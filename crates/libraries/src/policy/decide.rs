@@ -9,7 +9,7 @@ use crate::ecosystems::Language;
 /// Days that a version has to be public where a policy does not say.
 pub const DEFAULT_COOLDOWN_DAYS: i32 = 7;
 /// Longest cooldown of a policy, in days.
-pub const MOST_COOLDOWN_DAYS: i32 = 30;
+pub const MAX_COOLDOWN_DAYS: i32 = 30;
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
 

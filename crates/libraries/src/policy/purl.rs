@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bowline_formats::percent::{self, AsciiSet, RESERVED};
+use bowline_formats::percent::{self, AsciiSet, NOT_UNRESERVED};
 use bowline_formats::purl::Split;
 
 use crate::ecosystems::Language;
@@ -191,7 +191,7 @@ fn same_version(language: Language, left: &str, right: &str) -> bool {
 }
 
 /// What is escaped in a pattern: versions of Python have plus signs, which everyone writes as they are.
-const ESCAPED: &AsciiSet = &RESERVED.remove(b':').remove(b'+');
+const ESCAPED: &AsciiSet = &NOT_UNRESERVED.remove(b':').remove(b'+');
 
 fn encoded(text: &str) -> String {
     percent::encode(text, ESCAPED)

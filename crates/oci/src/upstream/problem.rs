@@ -49,7 +49,8 @@ pub(crate) enum Problem {
 /// The extent of a failure: what is not requested again for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    Thing,
+    /// One resource, by the same account.
+    Resource,
     /// Everything of the repository, by the same account.
     Repository,
     /// Everything at the upstream's address, by anyone.
@@ -79,13 +80,13 @@ impl Problem {
 
     /// Extent of the failure, and for how many microseconds it is cached. A failure that a client can cause
     /// by a request of its own does not affect the requests of others.
-    pub(super) fn reach(self) -> (Extent, Micros) {
+    pub(super) fn extent_and_ttl(self) -> (Extent, Micros) {
         match self {
-            Problem::Absent | Problem::Forbidden(_) => (Extent::Thing, ABSENT),
+            Problem::Absent | Problem::Forbidden(_) => (Extent::Resource, ABSENT),
             Problem::Unidentified | Problem::Unknown(_) => (Extent::Repository, ABSENT),
             Problem::Busy { rest } => (Extent::Repository, rest),
             Problem::Away(_) => (Extent::Origin, AWAY),
-            Problem::Failed { rest, .. } => (Extent::Thing, rest),
+            Problem::Failed { rest, .. } => (Extent::Resource, rest),
         }
     }
 }
@@ -110,7 +111,7 @@ mod tests {
     fn upstreams_say_how_long_within_bounds() {
         let rest = |text: &str| {
             let headers = [(header::RETRY_AFTER, text.parse().unwrap())].into_iter().collect();
-            Problem::of(StatusCode::TOO_MANY_REQUESTS, &headers).reach()
+            Problem::of(StatusCode::TOO_MANY_REQUESTS, &headers).extent_and_ttl()
         };
         for (text, seconds) in
             [("30", 30), ("0", 1), ("4000000000", 60), ("-1", 10), ("Wed, 21 Oct 2026 07:28:00 GMT", 10)]
@@ -118,7 +119,7 @@ mod tests {
             assert_eq!(rest(text), (Extent::Repository, seconds * SECOND), "{text}");
         }
         let failed = Problem::of(StatusCode::BAD_GATEWAY, &HeaderMap::new());
-        assert_eq!(failed.reach(), (Extent::Thing, AWAY));
+        assert_eq!(failed.extent_and_ttl(), (Extent::Resource, AWAY));
         assert_eq!(failed.to_string(), "the host answered with status 502");
     }
 }

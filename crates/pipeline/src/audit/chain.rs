@@ -4,7 +4,7 @@
 //! through all rows and takes in the organizations' hashes. Images enter by their hashes, so that they can be
 //! erased. All numbers are eight bytes, the most significant first; every value is preceded by its length.
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result};
 
 /// Bytes of a hash.

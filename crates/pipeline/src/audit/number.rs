@@ -10,7 +10,7 @@ use bowline_store::{Engine, ReadTx, Row, Value, WriteTx};
 use super::SERVER;
 use super::chain::{Hash, Link, ORIGIN, organization_hash, server_hash, snapshot_hash, stored};
 
-/// Most rows that one transaction numbers: few enough to hold no writer up.
+/// Maximum number of rows that one transaction numbers: few enough to hold no writer up.
 pub const NUMBERED_AT_ONCE: u64 = 250;
 
 /// Rows of one statement on PostgreSQL, where each statement costs a round trip.

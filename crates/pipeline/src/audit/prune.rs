@@ -7,7 +7,7 @@ use bowline_store::{Row, Value, WriteTx};
 
 use super::SERVER;
 
-/// Most rows that one transaction takes away.
+/// Maximum number of rows that one transaction takes away.
 pub const PRUNED_AT_ONCE: u64 = 500;
 
 const ENDS: &str = "SELECT seq, pruned_seq FROM audit_chains WHERE org = $1";

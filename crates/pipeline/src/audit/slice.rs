@@ -6,7 +6,7 @@ use bowline_store::{ReadTx, Row, Value};
 use super::chain::{Hash, ORIGIN, stored};
 use super::verify::{BATCH, ChainHead, ROWS, Stored, read};
 
-/// Most bytes of the snapshots that one part reads.
+/// Maximum bytes of the snapshots that one part reads.
 const SLICE_BYTES: i64 = 8 << 20;
 
 /// The result of verifying one part of a chain.

@@ -65,8 +65,8 @@ pub(super) type ChainHead = (i64, Hash);
 struct Verification {
     /// The organization, or the empty name of the chain of all rows.
     chain: String,
-    /// Where each chain stands; of organizations that were not met yet, where their rows begin.
-    places: BTreeMap<String, ChainHead>,
+    /// The head of each chain; of organizations that were not met yet, where their rows begin.
+    heads: BTreeMap<String, ChainHead>,
     first: i64,
     rows: i64,
     erased: i64,
@@ -115,7 +115,7 @@ async fn begin(db: &Db, organization: Option<&str>) -> Result<Verification> {
     let name = chain.clone();
     let ends = db.read(move |tx| Box::pin(async move { ends(tx, &name).await })).await?;
     let mut verification =
-        Verification { chain, places: BTreeMap::new(), first: 1, rows: 0, erased: 0, waiting: 0, wrong: None };
+        Verification { chain, heads: BTreeMap::new(), first: 1, rows: 0, erased: 0, waiting: 0, wrong: None };
     for end in ends {
         let hash = match end.pruned.1 {
             None if end.pruned.0 == 0 => Some(ORIGIN),
@@ -123,7 +123,7 @@ async fn begin(db: &Db, organization: Option<&str>) -> Result<Verification> {
             Some(hash) => hash.as_slice().try_into().ok(),
         };
         if let Some(hash) = hash {
-            verification.places.insert(end.org, (end.pruned.0, hash));
+            verification.heads.insert(end.org, (end.pruned.0, hash));
         } else {
             verification.wrong = Some(format!("the checkpoint of {} holds no hash", named(&end.org)));
         }
@@ -201,7 +201,7 @@ async fn step(db: &Db, mut verification: Verification) -> Result<(Verification, 
 
 impl Verification {
     fn head(&self, chain: &str) -> ChainHead {
-        self.places.get(chain).copied().unwrap_or((0, ORIGIN))
+        self.heads.get(chain).copied().unwrap_or((0, ORIGIN))
     }
 
     /// One row: its number, its snapshots, its hashes.
@@ -212,13 +212,13 @@ impl Verification {
         }
         let ((org_seq, org_hash), erased) = row.follow(self.head(&row.org))?;
         self.erased += erased;
-        self.places.insert(row.org.clone(), (org_seq, org_hash));
+        self.heads.insert(row.org.clone(), (org_seq, org_hash));
         if self.chain == SERVER {
             let hash = server_hash(&last_hash, row.seq, &org_hash);
             if row.hash.as_deref() != Some(hash.as_slice()) {
                 return Err("its hash in the chain of all rows is not what the rows make".into());
             }
-            self.places.insert(SERVER.into(), (row.seq, hash));
+            self.heads.insert(SERVER.into(), (row.seq, hash));
         }
         self.rows += 1;
         Ok(())
@@ -226,7 +226,7 @@ impl Verification {
 
     /// At the end: every chain stands where it says that it ends.
     async fn close(&mut self, tx: &mut ReadTx) -> Result<()> {
-        let mut left = self.places.clone();
+        let mut left = self.heads.clone();
         for end in ends(tx, &self.chain).await? {
             let (seq, hash) = left.remove(&end.org).unwrap_or((0, ORIGIN));
             if (seq, hash.as_slice()) != (end.head.0, end.head.1.as_slice()) {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use bowline_formats::archive::{Limits, tar};
 
-/// Most bytes of a file.
-const MOST_FILE_BYTES: u64 = 1 << 20;
+/// Maximum bytes of a file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// What is too much of a chart. Its members are texts, which deflate packs well.
 const LIMITS: Limits =
-    Limits { members: 20_000, member: MOST_FILE_BYTES, unpacked: 64 << 20, times: 1000, always: 64 << 20 };
+    Limits { members: 20_000, member: MAX_FILE_BYTES, unpacked: 64 << 20, times: 1000, always: 64 << 20 };
 
 /// The files of these names in the first directory of the archive, as far as they are texts and not too large. What
 /// comes after something that is no archive is not looked for.
@@ -18,7 +18,7 @@ pub(super) fn files(archive: &[u8], names: &[&'static str]) -> BTreeMap<&'static
     while found.len() < names.len() {
         let Ok(Some(member)) = archive.next_member() else { break };
         let wanted = names.iter().find(|name| is_file_of_first_directory(&member, name));
-        if let Some(name) = wanted.filter(|_| member.size <= MOST_FILE_BYTES) {
+        if let Some(name) = wanted.filter(|_| member.size <= MAX_FILE_BYTES) {
             let Some(text) = archive.content().ok().and_then(|bytes| String::from_utf8(bytes).ok()) else { break };
             // The first file of a name is the chart's own.
             found.entry(*name).or_insert(text);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_is_no_archive_or_has_no_end_holds_nothing() {
-        let huge = member("redis/Chart.yaml", &vec![b'x'; MOST_FILE_BYTES as usize + 1]);
+        let huge = member("redis/Chart.yaml", &vec![b'x'; MAX_FILE_BYTES as usize + 1]);
         let cut = gzip(&member("redis/Chart.yaml", b"name: redis\n")[..512 + 4]);
         let bomb = gzip(&[member("redis/x", &vec![0; 70 << 20]), member("redis/Chart.yaml", b"late")].concat());
         for archive in [Vec::new(), b"no gzip".to_vec(), gzip(b"no tar"), gzip(&huge), gzip(&[255; 2048]), cut, bomb] {

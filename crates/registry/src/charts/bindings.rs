@@ -17,8 +17,8 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 type Call = Authorized<v1::ListChartsByImageRepoRequest>;
 
-/// Most charts of one response.
-const MOST: i64 = 1000;
+/// Maximum number of charts of one response.
+const MAX_CHARTS: i64 = 1000;
 
 /// The charts that the caller may see and that name the repository itself, or what it is synchronized from.
 async fn list(tx: &mut ReadTx, call: &Call) -> Result<v1::ListChartsByImageRepoResponse> {
@@ -71,7 +71,7 @@ async fn charts(tx: &mut ReadTx, call: &Call, spellings: &BTreeSet<String>) -> R
     );
     let mut found = BTreeSet::new();
     for range in call.visible() {
-        let left = MOST - found.len() as i64;
+        let left = MAX_CHARTS - found.len() as i64;
         let mut params = vec![Value::from(&range.lower), Value::from(&range.upper), Value::Int(left)];
         params.extend(spellings.iter().map(Value::from));
         found.extend(tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?);

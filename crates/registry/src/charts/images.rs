@@ -13,8 +13,8 @@ use crate::paths::is_part;
 /// Where the makers of a chart list the images that it uses: a chart itself has them in templates alone.
 const ANNOTATION: &str = "artifacthub.io/images";
 
-/// Most repositories of images that one chart names.
-const MOST: usize = 200;
+/// Maximum number of repositories of images that one chart names.
+const MAX_REPOSITORIES: usize = 200;
 
 /// The repositories of the images that a chart uses, without tags, or why they are not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ fn repositories(metadata: &[u8]) -> Result<BTreeSet<String>, String> {
             repository.ok_or_else(|| format!("its annotation {ANNOTATION} names no image with {:?}", cut(&image)))?;
         found.insert(repository.to_owned());
     }
-    if found.len() > MOST {
-        return Err(format!("it names {} repositories of images; {MOST} is the most", found.len()));
+    if found.len() > MAX_REPOSITORIES {
+        return Err(format!("it names {} repositories of images; {MAX_REPOSITORIES} is the most", found.len()));
     }
     Ok(found)
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_nobody_can_read_names_no_images() {
+    fn an_unreadable_list_has_no_images() {
         let named =
             |list: &str| shown(&annotated(list)).into_iter().map(|image| (image.name, image.image)).collect::<Vec<_>>();
         let one = vec![("a".to_owned(), "r.example/a".to_owned())];
@@ -160,8 +160,8 @@ mod tests {
             (&format!("- image: {}", "é".repeat(5000)), &format!("names no image with \"{}\"", "é".repeat(80))),
             (&many, "it names 201 repositories of images; 200 is the most"),
         ] {
-            let told = read(list).expect_err(list);
-            assert!(told.contains(reason), "{told}");
+            let error = read(list).expect_err(list);
+            assert!(error.contains(reason), "{error}");
         }
         let ChartImages(nothing) = ChartImages::read(b"{}");
         assert_eq!(nothing, Ok(BTreeSet::new()));

@@ -1,7 +1,7 @@
 //! Blobs: which repository may show which.
 
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PushBlob};
-use bowline_contract::bowline::registry::v1::{self as ours, Interaction};
+use bowline_contract::bowline::registry::v1::{self as own, Interaction};
 use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Change, Changed, ResourceSnapshot};
 use bowline_resources::kinds::BLOB;
@@ -238,8 +238,8 @@ pub(super) async fn unlink(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Resul
 
 /// A blob that came to a repository or went, for the audit log.
 fn change(repo: &Uidp, digest: &str, is_gone: bool) -> Change {
-    let image = Some(ResourceSnapshot::of(&ours::StoredBlob { digest: digest.into() }));
-    let (before, after) = if is_gone { (image, None) } else { (None, image) };
+    let snapshot = Some(ResourceSnapshot::of(&own::StoredBlob { digest: digest.into() }));
+    let (before, after) = if is_gone { (snapshot, None) } else { (None, snapshot) };
     Change { kind: BLOB, uid: repo.as_str().into(), before, after }
 }
 

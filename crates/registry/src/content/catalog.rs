@@ -30,11 +30,11 @@ impl Registry {
     pub async fn catalog(
         &self,
         client: &RegistryClient,
-        wanted: Option<u64>,
+        limit: Option<u64>,
         last: Option<&Name>,
     ) -> Result<CatalogPage, RegistryError> {
         let (registry, client, last) = (self.clone(), client.clone(), last.cloned());
-        let wanted = wanted.unwrap_or(PAGE).min(PAGE) as usize;
+        let limit = limit.unwrap_or(PAGE).min(PAGE) as usize;
         self.pipeline
             .db
             .read(move |tx| {
@@ -43,9 +43,9 @@ impl Registry {
                         None => String::new(),
                         Some(last) => just_after(registry.listed(tx, &client, last).await?.as_str()),
                     };
-                    let mut rows = visible(tx, &client, &after, wanted + 1).await?;
-                    let has_more = rows.len() > wanted;
-                    rows.truncate(wanted);
+                    let mut rows = visible(tx, &client, &after, limit + 1).await?;
+                    let has_more = rows.len() > limit;
+                    rows.truncate(limit);
                     let mut groups = Groups::new(tx, &client).await?;
                     let mut repositories = Vec::with_capacity(rows.len());
                     for (uid, name) in rows {
@@ -71,17 +71,17 @@ async fn visible(
     tx: &mut ReadTx,
     client: &RegistryClient,
     after: &str,
-    wanted: usize,
+    limit: usize,
 ) -> Result<Vec<(Uidp, String)>, RegistryError> {
     let grants = client.visit.grants(tx).await?;
     let mut rows: Vec<(Uidp, String)> = Vec::new();
     for range in grants.visible(&client.visit.needed::<ListCatalog>()?) {
         let lower = range.lower.as_str().max(after);
-        if rows.len() >= wanted || lower >= range.upper.as_str() {
+        if rows.len() >= limit || lower >= range.upper.as_str() {
             continue;
         }
         let sql = "SELECT uid, name FROM repos WHERE uid >= $1 AND uid < $2 ORDER BY uid LIMIT $3";
-        let params = [Value::from(lower), Value::from(&range.upper), Value::Int((wanted - rows.len()) as i64)];
+        let params = [Value::from(lower), Value::from(&range.upper), Value::Int((limit - rows.len()) as i64)];
         let found = tx.query(sql, &params, |row| Ok::<_, Error>((paths::stored(&row.text(0)?)?, row.text(1)?)));
         rows.extend(found.await?);
     }

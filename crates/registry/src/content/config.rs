@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn a_platform_is_what_the_config_says_of_it() {
         let read = |text: &str| image(text.as_bytes()).map(|image| (image.os, image.architecture, image.run));
-        let told = |os: &str, architecture: &str, run: &str| Some((os.into(), architecture.into(), run.to_owned()));
+        let expected = |os: &str, architecture: &str, run: &str| Some((os.into(), architecture.into(), run.to_owned()));
         let config = r#"{"os":"linux","architecture":"arm64","config":{"User":"a\u0000"}}"#;
-        assert_eq!(read(config), told("linux", "arm64", r#"{"User":"a\u0000"}"#));
+        assert_eq!(read(config), expected("linux", "arm64", r#"{"User":"a\u0000"}"#));
         let long = format!(r#"{{"os":"{}","architecture":"a\u0000","config":1}}"#, "x".repeat(256));
-        assert_eq!(read(&long), told("", "", "{}"));
-        assert_eq!(read("{}"), told("", "", "{}"));
+        assert_eq!(read(&long), expected("", "", "{}"));
+        assert_eq!(read("{}"), expected("", "", "{}"));
         assert_eq!(read("[]"), None);
         assert_eq!(read("{"), None);
     }

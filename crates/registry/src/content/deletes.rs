@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{DeleteBlob, DeleteManifest};
 use bowline_contract::v1::registry as v1;
@@ -135,12 +135,12 @@ pub(crate) async fn find_stored(
     tx: &mut ReadTx,
     repo: &Uidp,
     digest: &str,
-) -> Result<Option<ours::StoredManifest>, Error> {
+) -> Result<Option<own::StoredManifest>, Error> {
     let sql = "SELECT m.media_type, length(m.content), m.subject FROM repo_manifests r
                JOIN manifests m ON m.digest = r.digest WHERE r.repo = $1 AND r.digest = $2";
     let params = [Value::from(repo.as_str()), Value::from(digest)];
     let found = tx.query_opt(sql, &params, |row| {
-        Ok::<_, Error>(ours::StoredManifest {
+        Ok::<_, Error>(own::StoredManifest {
             digest: digest.into(),
             media_type: row.text(0)?,
             size: row.int(1)?,
@@ -157,7 +157,7 @@ pub(crate) async fn find_stored(
 pub(crate) async fn take_out(
     tx: &mut WriteTx,
     repo: &Uidp,
-    manifest: &ours::StoredManifest,
+    manifest: &own::StoredManifest,
     at: Micros,
     draw: [u8; 32],
 ) -> Result<Vec<Change>, Error> {

@@ -265,10 +265,10 @@ pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
 pub struct LocationKey {
     /// The digest, if the names of the storage contain it.
     pub digest: Option<String>,
-    /// What a blob with these bytes says brought them.
-    pub upload: String,
-    /// The upload that they may still belong to.
-    pub begun: String,
+    /// What a blob with these bytes records as its `upload`.
+    pub key: String,
+    /// The open upload that the bytes may still belong to.
+    pub open_upload: String,
 }
 
 /// The positions of those of these locations that belong to no blob and can become none: the caller has seen
@@ -280,13 +280,13 @@ pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec
         let read = db.read(move |tx| {
             Box::pin(async move {
                 let known = known_locations(tx, &part).await?;
-                let begun: Vec<String> = part.iter().map(|location| location.begun.clone()).collect();
-                let live: HashSet<_> = under_way(tx, &begun).await?.into_iter().collect();
+                let open: Vec<String> = part.iter().map(|location| location.open_upload.clone()).collect();
+                let live: HashSet<_> = under_way(tx, &open).await?.into_iter().collect();
                 let is_known = |location: &LocationKey| match &location.digest {
-                    Some(digest) => known.contains(&(digest.clone(), location.upload.clone())),
-                    None => known.iter().any(|(_, upload)| *upload == location.upload),
+                    Some(digest) => known.contains(&(digest.clone(), location.key.clone())),
+                    None => known.iter().any(|(_, upload)| *upload == location.key),
                 };
-                let is_unknown = |location: &LocationKey| !is_known(location) && !live.contains(&location.begun);
+                let is_unknown = |location: &LocationKey| !is_known(location) && !live.contains(&location.open_upload);
                 let of_part = part.iter().enumerate().filter(|(_, location)| is_unknown(location)).map(|(at, _)| at);
                 Ok::<_, Error>(of_part.collect::<Vec<_>>())
             })
@@ -300,7 +300,7 @@ pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec
 async fn known_locations(tx: &mut ReadTx, locations: &[LocationKey]) -> Result<HashSet<(String, String)>> {
     let mut known = HashSet::new();
     let by_digest = locations.iter().filter_map(|location| location.digest.as_ref());
-    let by_upload = locations.iter().filter(|location| location.digest.is_none()).map(|location| &location.upload);
+    let by_upload = locations.iter().filter(|location| location.digest.is_none()).map(|location| &location.key);
     let asked = [("digest", by_digest.collect::<Vec<_>>()), ("upload", by_upload.collect())];
     for (column, keys) in asked.into_iter().filter(|(_, keys)| !keys.is_empty()) {
         let places: Vec<String> = (1..=keys.len()).map(|n| format!("${n}")).collect();

@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::{RefusalCode, RegistryError};
 
-/// Most bytes of a manifest.
+/// Maximum bytes of a manifest.
 pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
-/// Most things that a manifest names.
+/// Maximum number of things that a manifest names.
 const MAX_REFERENCES: usize = 4096;
 
 /// The largest blob, and so the largest size in a descriptor: sums of sizes stay far from overflow.
@@ -31,7 +31,7 @@ pub(super) enum Shape {
     Other = 3,
 }
 
-/// What a manifest names something for.
+/// What a manifest names something for; the column `kind` of `manifest_references`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Config = 1,

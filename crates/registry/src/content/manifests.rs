@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullManifest, PushManifest};
 use bowline_contract::v1::registry::rpc::registry::UpdateTag;
@@ -41,7 +41,7 @@ pub struct PulledManifest {
     repo: Uidp,
     pub manifest: StoredManifest,
     /// It was found by a tag of a repository that has a source or an upstream, where the tag may have moved.
-    pub is_mirrored: bool,
+    pub is_replicated: bool,
 }
 
 /// A manifest that a client sends.
@@ -71,14 +71,14 @@ impl Registry {
         name: &Name,
         reference: &Reference,
     ) -> Result<PulledManifest, RegistryError> {
-        let (registry, by, at, wanted) = (self.clone(), client.clone(), name.clone(), reference.clone());
+        let (registry, by, at, links) = (self.clone(), client.clone(), name.clone(), reference.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
-                let manifest = find(tx, &repo, &wanted).await?.ok_or_else(|| unknown(&wanted))?;
-                let moves = matches!(wanted, Reference::Tag(_));
-                let is_mirrored = moves && has_upstream(tx, &repo, by.now()).await?;
-                Ok::<_, RegistryError>(PulledManifest { repo, manifest, is_mirrored })
+                let manifest = find(tx, &repo, &links).await?.ok_or_else(|| unknown(&links))?;
+                let moves = matches!(links, Reference::Tag(_));
+                let is_replicated = moves && has_upstream(tx, &repo, by.now()).await?;
+                Ok::<_, RegistryError>(PulledManifest { repo, manifest, is_replicated })
             })
         });
         read.await
@@ -215,9 +215,9 @@ pub(super) fn unknown(reference: &Reference) -> RegistryError {
 
 /// Blobs that a manifest names must be in its own repository, with the size that it says.
 async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Result<(), RegistryError> {
-    let wanted: Vec<&ManifestLink> =
+    let links: Vec<&ManifestLink> =
         manifest.named.iter().filter(|named| named.kind != Kind::Child && !named.lies_elsewhere).collect();
-    let digests: BTreeSet<&str> = wanted.iter().map(|named| named.digest.as_str()).collect();
+    let digests: BTreeSet<&str> = links.iter().map(|named| named.digest.as_str()).collect();
     let digests: Vec<&str> = digests.into_iter().collect();
     let mut sizes: HashMap<String, i64> = HashMap::new();
     for part in digests.chunks(AT_ONCE) {
@@ -236,7 +236,7 @@ async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Res
         let message = "the manifest names blobs that are not in this repository: push or mount them first";
         return Err(RegistryError::about(RefusalCode::ManifestBlobUnknown, message, json!({ "digests": absent })));
     }
-    match wanted.iter().find(|named| sizes.get(&named.digest) != Some(&named.size)) {
+    match links.iter().find(|named| sizes.get(&named.digest) != Some(&named.size)) {
         None => Ok(()),
         Some(named) => Err(RegistryError::refused(
             RefusalCode::SizeInvalid,
@@ -333,17 +333,13 @@ async fn store_references(tx: &mut WriteTx, pushed: &PushedManifest) -> Result<(
 }
 
 /// What happened to a manifest of a repository, for the audit log.
-pub(super) fn change(
-    repo: &Uidp,
-    before: Option<&ours::StoredManifest>,
-    after: Option<&ours::StoredManifest>,
-) -> Change {
+pub(super) fn change(repo: &Uidp, before: Option<&own::StoredManifest>, after: Option<&own::StoredManifest>) -> Change {
     let uid = repo.as_str().into();
     Change { kind: MANIFEST, uid, before: before.map(ResourceSnapshot::of), after: after.map(ResourceSnapshot::of) }
 }
 
-fn image(pushed: &PushedManifest) -> ours::StoredManifest {
-    ours::StoredManifest {
+fn image(pushed: &PushedManifest) -> own::StoredManifest {
+    own::StoredManifest {
         digest: pushed.digest.clone(),
         media_type: pushed.manifest.media_type.into(),
         size: pushed.content.len() as i64,

@@ -81,7 +81,7 @@ impl Reference {
     }
 }
 
-/// Most characters of a client's user agent that are stored.
+/// Maximum characters of a client's user agent that are stored.
 const USER_AGENT: usize = 512;
 
 impl Registry {

@@ -23,7 +23,7 @@ const AT_ONCE: usize = 200;
 const BATCHES_AT_ONCE: usize = 100;
 /// Repositories whose dropped pulls are counted one by one, and named in the log.
 const COUNTED: usize = 1000;
-const NAMED: usize = 10;
+const MAX_LOGGED_REPOS: usize = 10;
 
 const PULLED: &str = "
 UPDATE repo_manifests SET last_pulled_at = $3
@@ -176,7 +176,8 @@ fn report(dropped: &BTreeMap<String, u64>) {
     }
     let mut most: Vec<(&String, &u64)> = dropped.iter().collect();
     most.sort_by_key(|(repo, count)| (std::cmp::Reverse(**count), *repo));
-    let named: Vec<String> = most.iter().take(NAMED).map(|(repo, count)| format!("{repo}={count}")).collect();
+    let named: Vec<String> =
+        most.iter().take(MAX_LOGGED_REPOS).map(|(repo, count)| format!("{repo}={count}")).collect();
     let pulls: u64 = dropped.values().sum();
     tracing::warn!(
         pulls,

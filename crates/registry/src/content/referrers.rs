@@ -10,8 +10,8 @@ use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 
 /// Referrers of one page.
 const PAGE: i64 = 500;
-/// Most bytes of annotations of one page. A referrer with more on its own is listed without them.
-const MOST_BYTES: i64 = 4 << 20;
+/// Maximum bytes of annotations of one page. A referrer with more on its own is listed without them.
+const MAX_BYTES: i64 = 4 << 20;
 
 /// A manifest that refers to another one.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Registry {
 
 /// How many of the referrers, given the bytes of their annotations, fit on one page.
 fn fitting(bytes: &[i64]) -> usize {
-    let mut left = MOST_BYTES;
+    let mut left = MAX_BYTES;
     let fits = bytes.iter().take(PAGE as usize).take_while(|bytes| {
         left -= if is_annotated(**bytes) { **bytes } else { 0 };
         left >= 0
@@ -88,7 +88,7 @@ fn fitting(bytes: &[i64]) -> usize {
 
 /// Whether annotations of so many bytes are listed at all.
 fn is_annotated(bytes: i64) -> bool {
-    bytes <= MOST_BYTES
+    bytes <= MAX_BYTES
 }
 
 const BY_SUBJECT: &str = "repo_manifests_by_subject";
@@ -131,7 +131,7 @@ impl ReferrerQuery<'_> {
             Value::from(self.subject),
             Value::from(last),
             Value::from(&end),
-            Value::Int(MOST_BYTES),
+            Value::Int(MAX_BYTES),
         ];
         let read = |row: &Row<'_>| Ok::<_, RegistryError>((row.text(0)?, row.text(1)?));
         let found: HashMap<String, String> = tx.query(&sql, &params, read).await?.into_iter().collect();
@@ -157,16 +157,16 @@ fn read(row: &Row<'_>) -> Result<(Referrer, i64), RegistryError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BYTES, fitting};
+    use super::{MAX_BYTES, fitting};
 
     #[test]
     fn a_page_ends_where_its_annotations_are_too_long() {
-        let half = MOST_BYTES / 2;
+        let half = MAX_BYTES / 2;
         assert_eq!(fitting(&[]), 0);
         assert_eq!(fitting(&[2; 501]), 500);
-        assert_eq!(fitting(&[MOST_BYTES, 2]), 1);
+        assert_eq!(fitting(&[MAX_BYTES, 2]), 1);
         assert_eq!(fitting(&[half, half, 2]), 2);
         assert_eq!(fitting(&[half, half + 1, 2]), 1);
-        assert_eq!(fitting(&[MOST_BYTES + 1, half, half]), 3, "too long ones are not told");
+        assert_eq!(fitting(&[MAX_BYTES + 1, half, half]), 3, "too long ones are not told");
     }
 }

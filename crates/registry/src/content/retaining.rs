@@ -38,7 +38,7 @@ impl Registry {
         let mut removed = 0;
         while remaining > 0 {
             let (registry, repo, now) = (self.clone(), repo.clone(), self.pipeline.clock.now());
-            let draw = bowline_authn::wrap::random_bytes();
+            let draw = bowline_authn::crypto::random_bytes();
             let (gone, left) = self
                 .pipeline
                 .write_deferring_on(&db, move |tx| {

@@ -32,12 +32,12 @@ impl Registry {
         &self,
         client: &RegistryClient,
         name: &Name,
-        wanted: Option<u64>,
+        limit: Option<u64>,
         last: &str,
     ) -> Result<TagPage, RegistryError> {
         let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let last = last.to_owned();
-        let wanted = wanted.map_or(PAGE, |wanted| PAGE.min(i64::try_from(wanted).unwrap_or(PAGE)));
+        let limit = limit.map_or(PAGE, |limit| PAGE.min(i64::try_from(limit).unwrap_or(PAGE)));
         self.pipeline
             .db
             .read(move |tx| {
@@ -45,10 +45,10 @@ impl Registry {
                     let repo = registry.readable::<ListTags>(tx, &client, &name).await?;
                     let sql =
                         "SELECT name FROM tags WHERE parent = $1 AND name > $2 AND digest <> '' ORDER BY name LIMIT $3";
-                    let params = [Value::from(repo.as_str()), Value::from(&last), Value::Int(wanted + 1)];
+                    let params = [Value::from(repo.as_str()), Value::from(&last), Value::Int(limit + 1)];
                     let mut tags = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-                    let has_more = tags.len() as i64 > wanted;
-                    tags.truncate(wanted as usize);
+                    let has_more = tags.len() as i64 > limit;
+                    tags.truncate(limit as usize);
                     Ok(TagPage { tags, has_more })
                 })
             })

@@ -13,11 +13,11 @@ use self::report_ids::{IdNumbers, ReportIds};
 use crate::vuln_counts::Ids;
 
 /// Reports of a scope that are counted.
-const MOST_REPORTS: usize = 50_000;
+const MAX_REPORTS: usize = 50_000;
 /// Bytes of the ids of these reports.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Moves of tags that are read.
-const MOST_MOVES: usize = 200_000;
+const MAX_MOVES: usize = 200_000;
 /// Reports that one statement reads.
 const REPORTS_AT_ONCE: usize = 1000;
 /// Repositories that one statement names.
@@ -69,7 +69,7 @@ type Reports = BTreeMap<String, BTreeMap<String, Vec<ReportCounts>>>;
 pub async fn load(tx: &mut ReadTx, scope: &Uidp, end: Micros) -> Result<FindingHistory> {
     let (mut reports, mut is_incomplete) = reports(tx, scope, end).await?;
     let mut repos: Vec<RepoHistory> = Vec::new();
-    let mut left = MOST_MOVES;
+    let mut left = MAX_MOVES;
     let names: Vec<String> = reports.keys().cloned().collect();
     for names in names.chunks(REPOS_AT_ONCE) {
         let mut moves = moves(tx, names, end, left + 1).await?;

@@ -11,13 +11,13 @@ use crate::vuln_counts::Ids;
 /// Reports that one look for images examines; an image has 50 at most.
 const EXAMINED: usize = 500;
 /// Images whose findings one call reads.
-const MOST_IMAGES: usize = 50;
+const MAX_IMAGES: usize = 50;
 /// Bytes of the findings that one call reads, unless a single image has more.
-const MOST_BYTES: i64 = 32 << 20;
+const MAX_BYTES: i64 = 32 << 20;
 /// Tags of an image that are shown.
 const SHOWN_TAGS: usize = 10;
 /// Tags that one statement reads.
-const MOST_TAGS: i64 = 20_000;
+const MAX_TAGS: i64 = 20_000;
 
 /// An image with a tag, and its newest report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl ReportedImage {
 /// # Errors
 /// Those of the database.
 pub async fn of_images(tx: &mut ReadTx, images: &[ReportedImage]) -> Result<Vec<Vec<Finding>>> {
-    let images = images.get(..MOST_IMAGES).unwrap_or(images);
+    let images = images.get(..MAX_IMAGES).unwrap_or(images);
     if images.is_empty() {
         return Ok(Vec::new());
     }
@@ -99,7 +99,7 @@ pub async fn of_images(tx: &mut ReadTx, images: &[ReportedImage]) -> Result<Vec<
     let mut bytes = 0;
     let fits = images.iter().enumerate().take_while(|(at, image)| {
         bytes += sizes.get(&(image.repo.clone(), image.digest.clone())).copied().unwrap_or(0);
-        *at == 0 || bytes <= MOST_BYTES
+        *at == 0 || bytes <= MAX_BYTES
     });
     let count = fits.count();
     let findings = |row: &Row<'_>| serde_json::from_str::<Vec<Finding>>(&row.text(1)?).map_err(Error::internal);
@@ -150,7 +150,7 @@ pub async fn tags(tx: &mut ReadTx, images: &[&ReportedImage]) -> Result<BTreeMap
     let hint = tx.index_hint("tags_by_digest");
     sql.push(&format!(
         ") SELECT t.parent, t.digest, t.name FROM wanted w CROSS JOIN tags t {hint}
-         WHERE t.parent = w.repo AND t.digest = w.digest ORDER BY t.parent, t.digest, t.name LIMIT {MOST_TAGS}"
+         WHERE t.parent = w.repo AND t.digest = w.digest ORDER BY t.parent, t.digest, t.name LIMIT {MAX_TAGS}"
     ));
     let read = |row: &Row<'_>| Ok::<_, Error>(((row.text(0)?, row.text(1)?), row.text(2)?));
     for (image, tag) in tx.query(&sql.text, &sql.params, read).await? {

@@ -7,21 +7,21 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Direction, Page, SortKey};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
-use super::page::{AT_ONCE, ImageText, Part, shown};
+use super::page::{MAX_DIGESTS_PER_STATEMENT, Part, SearchText, shown_condition};
 
 /// Manifests of a repository that are put in order.
-const MOST_MANIFESTS: usize = 10_000;
+const MAX_MANIFESTS: usize = 10_000;
 /// Members of its indexes whose sizes are added up.
-const MOST_MEMBERS: usize = 100_000;
+const MAX_MEMBERS: usize = 100_000;
 
 /// The images of a page.
-pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: &Page) -> Result<Part> {
+pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&SearchText, bool), page: &Page) -> Result<Part> {
     let mut images: Vec<(i64, String)> = Vec::new();
     let mut members = 0;
-    for digests in all(tx, repo, which).await?.chunks(AT_ONCE) {
-        members += count_members(tx, digests, MOST_MEMBERS - members + 1).await?;
-        if members > MOST_MEMBERS {
-            return Err(too_large(repo, format!("its indexes have more than {MOST_MEMBERS} members")));
+    for digests in all(tx, repo, which).await?.chunks(MAX_DIGESTS_PER_STATEMENT) {
+        members += count_members(tx, digests, MAX_MEMBERS - members + 1).await?;
+        if members > MAX_MEMBERS {
+            return Err(too_large(repo, format!("its indexes have more than {MAX_MEMBERS} members")));
         }
         images.extend(sizes(tx, repo, digests).await?);
     }
@@ -45,19 +45,19 @@ pub(super) async fn part(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool)
 }
 
 /// The digests of all images that the list shows.
-async fn all(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool)) -> Result<Vec<String>> {
+async fn all(tx: &mut ReadTx, repo: &Uidp, which: (&SearchText, bool)) -> Result<Vec<String>> {
     let mut query = Sql::default();
     let position = query.param(Value::from(repo.as_str()));
-    let shown = shown(tx, &mut query, &position, which);
+    let shown = shown_condition(tx, &mut query, &position, which);
     query.text = format!(
         "SELECT r.digest, CASE WHEN {shown} THEN 1 ELSE 0 END FROM repo_manifests r {} WHERE r.repo = {position}",
         tx.index_hint("repo_manifests_by_pushed")
     );
-    query.bind(" ORDER BY r.pushed_at, r.digest LIMIT ", Value::Int(MOST_MANIFESTS as i64 + 1));
+    query.bind(" ORDER BY r.pushed_at, r.digest LIMIT ", Value::Int(MAX_MANIFESTS as i64 + 1));
     let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)? > 0));
     let rows = tx.query(&query.text, &query.params, read).await?;
-    if rows.len() > MOST_MANIFESTS {
-        return Err(too_large(repo, format!("it has more than {MOST_MANIFESTS} manifests")));
+    if rows.len() > MAX_MANIFESTS {
+        return Err(too_large(repo, format!("it has more than {MAX_MANIFESTS} manifests")));
     }
     Ok(rows.into_iter().filter(|(_, is_shown)| *is_shown).map(|(digest, _)| digest).collect())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Authorized;
 use bowline_store::{ReadTx, Value};
@@ -13,11 +13,11 @@ use crate::sboms::{self, Candidates};
 use crate::{images, vuln_counts};
 
 /// Packages and findings that are shown.
-const MOST_SHOWN: usize = 10_000;
+const MAX_SHOWN: usize = 10_000;
 
 /// Two images, and where their packages are read from.
 pub(super) struct Pair {
-    shown: ours::ImageComparison,
+    shown: own::ImageComparison,
     from: Option<Candidates>,
     to: Option<Candidates>,
 }
@@ -30,14 +30,14 @@ struct Side {
     config: BTreeMap<String, Json>,
 }
 
-pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::CompareImagesRequest>) -> Result<Pair> {
+pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<own::CompareImagesRequest>) -> Result<Pair> {
     let (request, repo) = (call.request(), call.require_scope()?);
     let from = Side::load(tx, repo, &request.from_digest).await?;
     let to = Side::load(tx, repo, &request.to_digest).await?;
     let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| -> Vec<String> {
-        one.difference(other).take(MOST_SHOWN).cloned().collect()
+        one.difference(other).take(MAX_SHOWN).cloned().collect()
     };
-    let shown = ours::ImageComparison {
+    let shown = own::ImageComparison {
         from_size: from.size,
         to_size: to.size,
         packages: Vec::new(),
@@ -68,11 +68,11 @@ impl Side {
     }
 }
 
-fn changed_members(from: &BTreeMap<String, Json>, to: &BTreeMap<String, Json>) -> Vec<ours::ConfigChange> {
+fn changed_members(from: &BTreeMap<String, Json>, to: &BTreeMap<String, Json>) -> Vec<own::ConfigChange> {
     let names: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
     let changed = names.into_iter().filter(|name| from.get(*name) != to.get(*name));
     let text = |side: &BTreeMap<String, Json>, name: &String| side.get(name).map(Json::to_string).unwrap_or_default();
-    changed.map(|name| ours::ConfigChange { name: name.clone(), from: text(from, name), to: text(to, name) }).collect()
+    changed.map(|name| own::ConfigChange { name: name.clone(), from: text(from, name), to: text(to, name) }).collect()
 }
 
 /// Versions of packages by name: a package may be there in several.
@@ -80,7 +80,7 @@ type Versions = BTreeMap<String, BTreeSet<String>>;
 
 impl Pair {
     /// Adds the packages that differ.
-    pub(super) async fn compared(mut self, documents: &Documents) -> Result<ours::ImageComparison> {
+    pub(super) async fn compared(mut self, documents: &Documents) -> Result<own::ImageComparison> {
         let from = versions(documents, self.from).await?;
         let to = versions(documents, self.to).await?;
         self.shown.has_packages = vec![from.is_some(), to.is_some()];
@@ -101,18 +101,18 @@ async fn versions(documents: &Documents, sources: Option<Candidates>) -> Result<
     Ok(Some(versions).filter(|versions| !versions.is_empty()))
 }
 
-fn changed_packages(from: &Versions, to: &Versions) -> Vec<ours::PackageChange> {
+fn changed_packages(from: &Versions, to: &Versions) -> Vec<own::PackageChange> {
     let names: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
     let changed = names.into_iter().filter(|name| from.get(*name) != to.get(*name));
     let text = |side: &Versions, name: &String| {
         side.get(name).map(|versions| versions.iter().cloned().collect::<Vec<_>>().join(", ")).unwrap_or_default()
     };
-    let change = |name: &String| ours::PackageChange {
+    let change = |name: &String| own::PackageChange {
         name: name.clone(),
         from_version: text(from, name),
         to_version: text(to, name),
     };
-    changed.take(MOST_SHOWN).map(change).collect()
+    changed.take(MAX_SHOWN).map(change).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One image: layers, images of an index, referrers from the database; its history from the bytes of its config.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Reason, Result, UidRange, Uidp};
 use bowline_pipeline::Authorized;
@@ -9,36 +9,36 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value};
 use serde::Deserialize;
 
-use super::badges;
+use super::summaries;
 use crate::attached::{self, Documents, Layer};
 use crate::images;
 
 /// Layers and members that are shown.
-const MOST_PARTS: i64 = 1000;
+const MAX_PARTS: i64 = 1000;
 /// Referrers that are shown.
-const MOST_REFERRERS: i64 = 200;
+const MAX_REFERRERS: i64 = 200;
 /// Repositories that are counted as sharing an image.
-const MOST_SHARING: i64 = 1000;
+const MAX_SHARING: i64 = 1000;
 /// Bytes of the largest config that is read.
-const MOST_CONFIG_BYTES: u64 = 4 << 20;
+const MAX_CONFIG_BYTES: u64 = 4 << 20;
 /// Steps of the history that are shown.
-const MOST_STEPS: usize = 1000;
+const MAX_STEPS: usize = 1000;
 
 /// An image without its history, and where that is read from.
 pub(super) struct Detail {
-    shown: ours::ImageDetail,
+    shown: own::ImageDetail,
     config: Option<Layer>,
 }
 
-pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::GetImageRequest>) -> Result<Detail> {
+pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<own::GetImageRequest>) -> Result<Detail> {
     let (repo, digest) = (call.require_scope()?, &call.request().digest);
     let absent = || Error::not_found(MANIFEST, digest);
-    let summary = badges::summaries(tx, repo, std::slice::from_ref(digest)).await?.pop().ok_or_else(absent)?;
+    let summary = summaries::summaries(tx, repo, std::slice::from_ref(digest)).await?.pop().ok_or_else(absent)?;
     // What other methods show of a config needs these, and the history is read from the blob.
     let reads_config = call.holds(repo.as_str(), Capability::CapManifestMetadataList);
     let reads_history = reads_config && call.holds(repo.as_str(), Capability::CapRepoBlobsGet);
     let run_config = if reads_config { run_config(tx, digest).await? } else { String::new() };
-    let shown = ours::ImageDetail {
+    let shown = own::ImageDetail {
         summary: Some(summary),
         layers: layers(tx, digest).await?,
         history: Vec::new(),
@@ -48,7 +48,7 @@ pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::GetImageReques
         run_config,
     };
     let config = attached::config(tx, repo, digest).await?;
-    Ok(Detail { shown, config: config.filter(|config| reads_history && config.size <= MOST_CONFIG_BYTES) })
+    Ok(Detail { shown, config: config.filter(|config| reads_history && config.size <= MAX_CONFIG_BYTES) })
 }
 
 /// The configuration that a container starts with; empty where the manifest has none.
@@ -60,26 +60,28 @@ async fn run_config(tx: &mut ReadTx, digest: &str) -> Result<String> {
     }
 }
 
-async fn layers(tx: &mut ReadTx, digest: &str) -> Result<Vec<ours::ImageLayer>> {
+async fn layers(tx: &mut ReadTx, digest: &str) -> Result<Vec<own::ImageLayer>> {
+    // Kind 2 is `Kind::Layer`.
     let sql = "SELECT digest, media_type, size FROM manifest_references WHERE manifest = $1 AND kind = 2
                ORDER BY place LIMIT $2";
     let read = |row: &Row<'_>| {
-        Ok::<_, Error>(ours::ImageLayer { digest: row.text(0)?, media_type: row.text(1)?, size: row.int(2)? })
+        Ok::<_, Error>(own::ImageLayer { digest: row.text(0)?, media_type: row.text(1)?, size: row.int(2)? })
     };
-    tx.query(sql, &[Value::from(digest), Value::Int(MOST_PARTS)], read).await
+    tx.query(sql, &[Value::from(digest), Value::Int(MAX_PARTS)], read).await
 }
 
-async fn members(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<ours::IndexMember>> {
+async fn members(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<own::IndexMember>> {
+    // Kind 3 is `Kind::Child`.
     let sql = "SELECT f.digest, f.os, f.architecture, f.variant, m.total_size FROM manifest_references f
                LEFT JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.digest
                LEFT JOIN manifests m ON m.digest = r.digest
                WHERE f.manifest = $2 AND f.kind = 3 ORDER BY f.place LIMIT $3";
-    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MOST_PARTS)];
+    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MAX_PARTS)];
     let read = |row: &Row<'_>| {
         let size = row.opt_int(4)?;
-        Ok::<_, Error>(ours::IndexMember {
+        Ok::<_, Error>(own::IndexMember {
             digest: row.text(0)?,
-            platform: badges::platform(&[row.text(1)?, row.text(2)?, row.text(3)?]).unwrap_or_default(),
+            platform: summaries::platform(&[row.text(1)?, row.text(2)?, row.text(3)?]).unwrap_or_default(),
             size: size.unwrap_or(0),
             present: size.is_some(),
         })
@@ -87,16 +89,16 @@ async fn members(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<ours:
     tx.query(sql, &params, read).await
 }
 
-async fn referrers(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<ours::ImageReferrer>> {
+async fn referrers(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<own::ImageReferrer>> {
     let sql = format!(
         "SELECT r.digest, r.artifact_type, m.total_size, r.pushed_at FROM repo_manifests r {}
          JOIN manifests m ON m.digest = r.digest
          WHERE r.repo = $1 AND r.subject = $2 AND r.subject <> '' ORDER BY r.pushed_at DESC, r.digest LIMIT $3",
         tx.index_hint("repo_manifests_by_subject")
     );
-    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MOST_REFERRERS)];
+    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(MAX_REFERRERS)];
     let read = |row: &Row<'_>| {
-        Ok::<_, Error>(ours::ImageReferrer {
+        Ok::<_, Error>(own::ImageReferrer {
             digest: row.text(0)?,
             artifact_type: row.text(1)?,
             size: row.int(2)?,
@@ -117,10 +119,10 @@ async fn shared_with<T>(tx: &mut ReadTx, call: &Authorized<T>, repo: &Uidp, dige
             Value::from(&lower),
             Value::from(&upper),
             Value::from(repo.as_str()),
-            Value::Int(MOST_SHARING - count),
+            Value::Int(MAX_SHARING - count),
         ];
         count += tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
-        if count >= MOST_SHARING {
+        if count >= MAX_SHARING {
             break;
         }
     }
@@ -145,7 +147,7 @@ struct Step {
 
 impl Detail {
     /// Adds the history, where the config can be read: it is what a client pushed.
-    pub(super) async fn with_history(mut self, documents: &Documents) -> Result<ours::ImageDetail> {
+    pub(super) async fn with_history(mut self, documents: &Documents) -> Result<own::ImageDetail> {
         let Some(config) = self.config else { return Ok(self.shown) };
         let _permit = documents.permit().await?;
         let bytes = documents.read(&config).await?;
@@ -155,15 +157,15 @@ impl Detail {
     }
 }
 
-fn history(config: &[u8]) -> Vec<ours::HistoryStep> {
+fn history(config: &[u8]) -> Vec<own::HistoryStep> {
     let Ok(Config { history }) = serde_json::from_slice(config) else { return Vec::new() };
-    let step = |Step { created, created_by, comment, empty_layer }| ours::HistoryStep {
+    let step = |Step { created, created_by, comment, empty_layer }| own::HistoryStep {
         created,
         created_by,
         comment,
         empty_layer,
     };
-    history.into_iter().take(MOST_STEPS).map(step).collect()
+    history.into_iter().take(MAX_STEPS).map(step).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Images with their tags, platforms, signatures, SBOMs and findings: lists, details, comparisons, and deletions with
 //! members and referrers.
 
-mod badges;
 mod by_size;
 mod compare;
 mod detail;
 mod packages;
 mod page;
 mod removal;
+mod summaries;
 
 use bowline_contract::bowline::registry::v1::rpc::images::{
     CompareImages, DeleteImages, GetImage, ListImages, ListPackages, PreviewDelete,

@@ -1,6 +1,6 @@
 //! The packages of an image, page by page, from its SBOM.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::ReadTx;
@@ -11,11 +11,11 @@ use crate::sboms::{self, Candidates};
 
 /// Pages are in the order of names alone.
 const ORDERS: &[&[&str]] = &[&["name"]];
-type Call = Authorized<ours::ListPackagesRequest>;
+type Call = Authorized<own::ListPackagesRequest>;
 
 fn page(call: &Call) -> Result<Page> {
     let request = call.request();
-    let filter = ours::ListPackagesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+    let filter = own::ListPackagesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let request = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -28,32 +28,32 @@ fn page(call: &Call) -> Result<Page> {
 /// What may be the SBOM of the image; the page is validated before a document is read.
 pub(super) async fn find(tx: &mut ReadTx, call: &Call) -> Result<Candidates> {
     page(call)?;
-    let ours::ListPackagesRequest { digest, architecture, .. } = call.request();
+    let own::ListPackagesRequest { digest, architecture, .. } = call.request();
     sboms::candidates(tx, call.require_scope()?, (digest, architecture)).await
 }
 
 /// All packages of the image, each once, by name, version and package URL.
-pub(super) async fn all(documents: Documents, candidates: Candidates) -> Result<Vec<ours::ImagePackage>> {
+pub(super) async fn all(documents: Documents, candidates: Candidates) -> Result<Vec<own::ImagePackage>> {
     let packages = documents.read_packages(candidates).await?;
-    let shown = packages.into_iter().map(|package| ours::ImagePackage {
+    let shown = packages.into_iter().map(|package| own::ImagePackage {
         origin: sboms::origin(&package.purl).unwrap_or_default(),
         name: package.name,
         version: package.version,
         purl: package.purl,
         license: package.license,
     });
-    let mut shown: Vec<ours::ImagePackage> = shown.collect();
+    let mut shown: Vec<own::ImagePackage> = shown.collect();
     shown.sort_by(|one, other| key(one).cmp(&key(other)));
     shown.dedup_by(|one, other| key(one) == key(other));
     Ok(shown)
 }
 
-fn key(package: &ours::ImagePackage) -> (&str, &str, &str) {
+fn key(package: &own::ImagePackage) -> (&str, &str, &str) {
     (&package.name, &package.version, &package.purl)
 }
 
 /// The page of the packages that match.
-pub(super) fn cut(call: &Call, mut packages: Vec<ours::ImagePackage>) -> Result<ours::ListPackagesResponse> {
+pub(super) fn cut(call: &Call, mut packages: Vec<own::ImagePackage>) -> Result<own::ListPackagesResponse> {
     let page = page(call)?;
     let text = call.request().query.to_lowercase();
     packages.retain(|package| package.name.to_lowercase().contains(&text) || package.origin.to_lowercase() == text);
@@ -70,5 +70,5 @@ pub(super) fn cut(call: &Call, mut packages: Vec<ours::ImagePackage>) -> Result<
         let rest = serde_json::json!([last.version, last.purl]).to_string();
         page.next_token(call, Some(SortKey::Text(last.name.clone())), rest)
     });
-    Ok(ours::ListPackagesResponse { packages, next_page_token: next.unwrap_or_default(), total_count })
+    Ok(own::ListPackagesResponse { packages, next_page_token: next.unwrap_or_default(), total_count })
 }

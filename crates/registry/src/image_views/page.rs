@@ -3,19 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::{ReadTx, Row, Sql, Value, like};
 use prost::Message as _;
 
-use super::{badges, by_size};
+use super::{by_size, summaries};
 use crate::repos;
+use crate::tags::Hidden;
 
 /// Rows of an index that one page reads.
 const EXAMINED: usize = 2000;
-/// Images that one statement names.
-pub(super) const AT_ONCE: usize = 500;
+/// Maximum number of digests in one statement.
+pub(super) const MAX_DIGESTS_PER_STATEMENT: usize = 500;
 
 const ORDERS: &[&[&str]] =
     &[&["push_time", "pushTime", "pushed_at"], &["pull_time", "pullTime", "pulled_at"], &["name", "tag"], &["size"]];
@@ -24,19 +25,19 @@ const BY_NAME: usize = 2;
 const BY_SIZE: usize = 3;
 
 /// Whether a request reads more than a page of an index: by size all images, by name all tags of the images of a page.
-pub(super) fn is_heavy(request: &ours::ListImagesRequest) -> bool {
+pub(super) fn is_heavy(request: &own::ListImagesRequest) -> bool {
     let field = request.order_by.split_whitespace().next().unwrap_or_default();
     [BY_NAME, BY_SIZE].iter().any(|order| ORDERS.get(*order).is_some_and(|names| names.contains(&field)))
 }
 
 pub(super) async fn list(
     tx: &mut ReadTx,
-    call: &Authorized<ours::ListImagesRequest>,
-) -> Result<ours::ListImagesResponse> {
+    call: &Authorized<own::ListImagesRequest>,
+) -> Result<own::ListImagesResponse> {
     let (request, repo) = (call.request(), call.require_scope()?);
     repos::require(tx, repo).await?;
     let filter =
-        ours::ListImagesRequest { page_size: 0, page_token: String::new(), order_by: String::new(), ..request.clone() };
+        own::ListImagesRequest { page_size: 0, page_token: String::new(), order_by: String::new(), ..request.clone() };
     let page = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -48,31 +49,31 @@ pub(super) async fn list(
     if page.order == BY_NAME && request.untagged {
         return Err(Error::invalid_field("orderBy", "images without a tag have no name; order them by push_time"));
     }
-    let text = ImageText::new(&request.query);
+    let text = SearchText::new(&request.query);
     let part = match page.order {
         BY_SIZE => by_size::part(tx, repo, (&text, request.untagged), &page).await?,
         BY_NAME => by_name(tx, repo, &page, &text).await?,
         _ => by_time(tx, repo, (&text, request.untagged), &page).await?,
     };
-    let images = badges::summaries(tx, repo, &part.digests).await?;
+    let images = summaries::summaries(tx, repo, &part.digests).await?;
     let next = part.next.map(|(key, digest)| page.next_token(call, Some(key), digest));
-    Ok(ours::ListImagesResponse { images, next_page_token: next.unwrap_or_default() })
+    Ok(own::ListImagesResponse { images, next_page_token: next.unwrap_or_default() })
 }
 
-/// A text to look for in tags and digests.
-pub(super) struct ImageText {
+/// Text to search in tags and digests.
+pub(super) struct SearchText {
     /// The text in lower case; empty for none.
     needle: String,
-    /// The end of the digests that begin with it.
-    end: String,
+    /// Upper bound of the digests that begin with the text.
+    prefix_end: String,
     pattern: String,
 }
 
-impl ImageText {
-    fn new(query: &str) -> ImageText {
+impl SearchText {
+    fn new(query: &str) -> SearchText {
         let needle = query.to_lowercase();
-        let (end, pattern) = (format!("{needle}~"), like(&needle, false));
-        ImageText { needle, end, pattern }
+        let (prefix_end, pattern) = (format!("{needle}~"), like(&needle, false));
+        SearchText { needle, prefix_end, pattern }
     }
 }
 
@@ -86,7 +87,7 @@ pub(super) struct Part {
 type Examined = (SortKey, String, bool);
 
 /// The images of a page out of the rows that were read, until the page is full or all rows are examined.
-fn cut(rows: Vec<Examined>, page: &Page) -> Part {
+fn fill_page(rows: Vec<Examined>, page: &Page) -> Part {
     let examined = rows.len();
     let mut part = Part { digests: Vec::new(), next: None };
     for (at, (key, digest, is_shown)) in rows.into_iter().enumerate() {
@@ -102,40 +103,47 @@ fn cut(rows: Vec<Examined>, page: &Page) -> Part {
     part
 }
 
-/// A condition that is true of the manifests `r` that a list shows.
-pub(super) fn shown<'a>(
+/// The SQL condition for the manifests `r` that a list shows; adds its parameters to `query`.
+pub(super) fn shown_condition<'a>(
     tx: &ReadTx,
     query: &mut Sql<'a>,
     repo: &str,
-    (text, untagged): (&'a ImageText, bool),
+    (text, untagged): (&'a SearchText, bool),
 ) -> String {
     let tags = tx.index_hint("tags_by_digest");
-    let has_tags = format!(
-        "EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = {repo} AND t.digest = r.digest AND t.hidden <> 1"
-    );
+    // A tag that lists show, for which `and` is true as well.
+    let has_tag = |and: &str| {
+        let referrer = Hidden::Referrer as i64;
+        format!(
+            "EXISTS (SELECT 1 FROM tags t {tags}
+                     WHERE t.parent = {repo} AND t.digest = r.digest AND t.hidden <> {referrer}{and})"
+        )
+    };
     let shown = if untagged {
+        // Kind 3 is `Kind::Child`: a member of an index.
         format!(
             "NOT EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = {repo} AND t.digest = r.digest) AND r.subject = ''
              AND NOT EXISTS (SELECT 1 FROM manifest_references f JOIN repo_manifests i ON i.repo = {repo}
                              AND i.digest = f.manifest WHERE f.digest = r.digest AND f.kind = 3)"
         )
     } else {
-        format!("{has_tags})")
+        has_tag("")
     };
     if text.needle.is_empty() {
         return shown;
     }
     let pattern = query.param(Value::from(&text.pattern));
-    let (needle, end) = (query.param(Value::from(&text.needle)), query.param(Value::from(&text.end)));
+    let (needle, end) = (query.param(Value::from(&text.needle)), query.param(Value::from(&text.prefix_end)));
     let begins = format!("(r.digest >= {needle} AND r.digest < {end})");
-    format!("{shown} AND ({has_tags} AND lower(t.name) LIKE {pattern} ESCAPE '\\') OR {begins})")
+    let has_named_tag = has_tag(&format!(" AND lower(t.name) LIKE {pattern} ESCAPE '\\'"));
+    format!("{shown} AND ({has_named_tag} OR {begins})")
 }
 
 /// Manifests in the order of a time.
-async fn by_time(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: &Page) -> Result<Part> {
+async fn by_time(tx: &mut ReadTx, repo: &Uidp, which: (&SearchText, bool), page: &Page) -> Result<Part> {
     let mut query = Sql::default();
     let repo = query.param(Value::from(repo.as_str()));
-    let shown = shown(tx, &mut query, &repo, which);
+    let shown = shown_condition(tx, &mut query, &repo, which);
     let (column, index) = match page.order {
         BY_PULL => ("coalesce(r.last_pulled_at, 0)", "repo_manifests_by_pulled"),
         _ => ("r.pushed_at", "repo_manifests_by_pushed"),
@@ -146,16 +154,16 @@ async fn by_time(tx: &mut ReadTx, repo: &Uidp, which: (&ImageText, bool), page: 
     );
     continue_after(&mut query, page, &[column, "r.digest"]);
     let read = |row: &Row<'_>| Ok::<_, Error>((SortKey::Int(row.int(0)?), row.text(1)?, row.int(2)? > 0));
-    Ok(cut(tx.query(&query.text, &query.params, read).await?, page))
+    Ok(fill_page(tx.query(&query.text, &query.params, read).await?, page))
 }
 
 /// Tags in the order of their names: an image with several tags is shown at the first of them in the order.
-async fn by_name(tx: &mut ReadTx, repo: &Uidp, page: &Page, text: &ImageText) -> Result<Part> {
+async fn by_name(tx: &mut ReadTx, repo: &Uidp, page: &Page, text: &SearchText) -> Result<Part> {
     let mut query = Sql::new(format!("SELECT r.name, r.digest, r.hidden FROM tags r {}", tx.index_hint("tags_name")));
     query.bind(" WHERE r.parent = ", Value::from(repo.as_str()));
     // No two tags have one name.
     continue_after(&mut query, page, &["r.name"]);
-    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?, row.int(2)? != 1));
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?, row.int(2)? != Hidden::Referrer as i64));
     let tags = tx.query(&query.text, &query.params, read).await?;
     let digests: BTreeSet<&str> =
         tags.iter().filter(|(_, _, is_visible)| *is_visible).map(|(_, digest, _)| digest.as_str()).collect();
@@ -164,7 +172,7 @@ async fn by_name(tx: &mut ReadTx, repo: &Uidp, page: &Page, text: &ImageText) ->
         let is_shown = is_visible && first.get(&digest) == Some(&name);
         (SortKey::Text(name), digest, is_shown)
     };
-    Ok(cut(tags.into_iter().map(shown).collect(), page))
+    Ok(fill_page(tags.into_iter().map(shown).collect(), page))
 }
 
 /// The name of the first tag of each of these images, of those that have the text.
@@ -172,20 +180,21 @@ async fn first_tags(
     tx: &mut ReadTx,
     repo: &Uidp,
     digests: &[&str],
-    (page, text): (&Page, &ImageText),
+    (page, text): (&Page, &SearchText),
 ) -> Result<BTreeMap<String, String>> {
     let first = if page.direction == Direction::Ascending { "min" } else { "max" };
     let mut names = BTreeMap::new();
-    for digests in digests.chunks(AT_ONCE) {
+    for digests in digests.chunks(MAX_DIGESTS_PER_STATEMENT) {
         let hint = tx.index_hint("tags_by_digest");
         let mut query = Sql::new(format!("SELECT t.digest, {first}(t.name) FROM tags t {hint}"));
-        query.bind(" WHERE t.hidden <> 1 AND t.parent = ", Value::from(repo.as_str()));
+        query.bind(" WHERE t.hidden <> ", Value::Int(Hidden::Referrer as i64));
+        query.bind(" AND t.parent = ", Value::from(repo.as_str()));
         query.bind_list(" AND t.digest IN ", digests.iter().map(|digest| Value::from(*digest)));
         query.push(" GROUP BY t.digest");
         if !text.needle.is_empty() {
             query.bind(" HAVING max(CASE WHEN lower(t.name) LIKE ", Value::from(&text.pattern));
             query.bind(" ESCAPE '\\' THEN 1 ELSE 0 END) = 1 OR (t.digest >= ", Value::from(&text.needle));
-            query.bind(" AND t.digest < ", Value::from(&text.end)).push(")");
+            query.bind(" AND t.digest < ", Value::from(&text.prefix_end)).push(")");
         }
         let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
         names.extend(tx.query(&query.text, &query.params, read).await?);

@@ -3,34 +3,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed};
 use bowline_resources::kinds::{MANIFEST, TAG};
 use bowline_store::{ReadTx, Row, WriteTx};
 
-use super::badges::about;
+use super::summaries::about;
 use crate::content::{find_stored, take_out, take_out_unnamed_blobs};
 use crate::{limits, repos, tags};
 
-/// Most manifests that one deletion removes, including members and referrers.
-const MOST: usize = 500;
-/// Most memberships of the images of deleted indexes in indexes, which are all looked at.
-const MOST_MEMBERSHIPS: usize = 20_000;
+/// Maximum number of manifests that one deletion removes, including members and referrers.
+const MAX_REMOVED: usize = 500;
+/// Maximum number of memberships of the images of deleted indexes in indexes, which are all looked at.
+const MAX_MEMBERSHIPS: usize = 20_000;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 pub(super) async fn preview(
     tx: &mut ReadTx,
-    call: &Authorized<ours::PreviewDeleteRequest>,
-) -> Result<ours::ImageRemoval> {
+    call: &Authorized<own::PreviewDeleteRequest>,
+) -> Result<own::ImageRemoval> {
     let request = call.request();
     Plan::of(tx, call.require_scope()?, &request.digests, &request.tags).await?.shown(tx, call.require_scope()?).await
 }
 
 pub(super) async fn delete(
     tx: &mut WriteTx,
-    call: &Authorized<ours::DeleteImagesRequest>,
-) -> Result<Changed<ours::ImageRemoval>> {
+    call: &Authorized<own::DeleteImagesRequest>,
+) -> Result<Changed<own::ImageRemoval>> {
     let (request, repo) = (call.request(), call.require_scope()?);
     let plan = Plan::of(tx, repo, &request.digests, &request.tags).await?;
     let removal = plan.shown(tx, repo).await?;
@@ -58,7 +58,7 @@ pub(super) async fn delete(
 
 /// The manifests to delete, each with its cause.
 struct Plan {
-    causes: BTreeMap<String, ours::RemovalCause>,
+    causes: BTreeMap<String, own::RemovalCause>,
     /// Each before its members and referrers.
     order: Vec<String>,
     tags: BTreeSet<String>,
@@ -73,7 +73,7 @@ impl Plan {
         }
         let mut plan = Plan { causes: BTreeMap::new(), order: Vec::new(), tags: tags.iter().cloned().collect() };
         for digest in digests {
-            plan.add(digest, ours::RemovalCause::Requested);
+            plan.add(digest, own::RemovalCause::Requested);
         }
         plan.require_there(tx, repo).await?;
         plan.extend(tx, repo).await?;
@@ -81,7 +81,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn add(&mut self, digest: &str, cause: ours::RemovalCause) {
+    fn add(&mut self, digest: &str, cause: own::RemovalCause) {
         if !self.causes.contains_key(digest) {
             self.causes.insert(digest.to_owned(), cause);
             self.order.push(digest.to_owned());
@@ -106,16 +106,17 @@ impl Plan {
     async fn extend(&mut self, tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
         let mut at = 0;
         while at < self.order.len() {
-            let part: Vec<String> = self.order[at..].iter().take(MOST).cloned().collect();
+            let part: Vec<String> = self.order[at..].iter().take(MAX_REMOVED).cloned().collect();
             at += part.len();
             for member in self.freed_members(tx, repo, &part).await? {
-                self.add(&member, ours::RemovalCause::Member);
+                self.add(&member, own::RemovalCause::Member);
             }
             for referrer in referrers(tx, repo, &part).await? {
-                self.add(&referrer, ours::RemovalCause::Referrer);
+                self.add(&referrer, own::RemovalCause::Referrer);
             }
-            if self.order.len() > MOST {
-                let text = format!("the deletion removes more than {MOST} manifests with what goes along; name fewer");
+            if self.order.len() > MAX_REMOVED {
+                let text =
+                    format!("the deletion removes more than {MAX_REMOVED} manifests with what goes along; name fewer");
                 return Err(Error::precondition("TOO_MANY_IMAGES", repo.as_str(), text));
             }
         }
@@ -134,13 +135,13 @@ impl Plan {
              WHERE f.manifest IN ({positions}) AND f.kind = 3
                AND NOT EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = $1 AND t.digest = f.digest)
              ORDER BY f.digest LIMIT {}",
-            MOST_MEMBERSHIPS + 1
+            MAX_MEMBERSHIPS + 1
         );
         let mut free: BTreeMap<String, bool> = BTreeMap::new();
         let memberships = tx.query(&sql, &params, pair).await?;
-        if memberships.len() > MOST_MEMBERSHIPS {
+        if memberships.len() > MAX_MEMBERSHIPS {
             let text =
-                format!("the images of the indexes are in more than {MOST_MEMBERSHIPS} places; name fewer indexes");
+                format!("the images of the indexes are in more than {MAX_MEMBERSHIPS} places; name fewer indexes");
             return Err(Error::precondition("TOO_MANY_IMAGES", repo.as_str(), text));
         }
         for (member, index) in memberships {
@@ -157,13 +158,13 @@ impl Plan {
         for name in &names {
             limits::require_movable(tx, repo, name).await?;
         }
-        for digest in self.order.iter().filter(|digest| self.causes[*digest] == ours::RemovalCause::Requested) {
+        for digest in self.order.iter().filter(|digest| self.causes[*digest] == own::RemovalCause::Requested) {
             limits::require_no_immutable_index(tx, repo, digest).await?;
         }
         Ok(())
     }
 
-    async fn shown(&self, tx: &mut ReadTx, repo: &Uidp) -> Result<ours::ImageRemoval> {
+    async fn shown(&self, tx: &mut ReadTx, repo: &Uidp) -> Result<own::ImageRemoval> {
         let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
         let mut tags = self.tags.clone();
         if !self.order.is_empty() {
@@ -173,13 +174,13 @@ impl Plan {
             sizes.extend(tx.query(&sql, &params, read).await?);
             tags.extend(tags_at(tx, repo, &self.order).await?);
         }
-        let image = |digest: &String| ours::RemovedImage {
+        let image = |digest: &String| own::RemovedImage {
             digest: digest.clone(),
             cause: self.causes[digest] as i32,
             size: sizes.get(digest).copied().unwrap_or(0),
         };
         let images = self.order.iter().map(image).collect();
-        Ok(ours::ImageRemoval { repo_uid: repo.as_str().into(), images, tags: tags.into_iter().collect() })
+        Ok(own::ImageRemoval { repo_uid: repo.as_str().into(), images, tags: tags.into_iter().collect() })
     }
 }
 
@@ -194,7 +195,7 @@ async fn referrers(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) -> Result<V
         "SELECT digest FROM repo_manifests {} WHERE repo = $1 AND subject IN ({positions}) AND subject <> ''
          ORDER BY digest LIMIT {}",
         tx.index_hint("repo_manifests_by_subject"),
-        MOST + 1
+        MAX_REMOVED + 1
     );
     let mut referrers: Vec<String> = tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     let names: Vec<String> = digests

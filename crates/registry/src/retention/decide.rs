@@ -16,7 +16,7 @@ pub(super) struct Stored {
     pub(super) pulled_at: Option<Micros>,
     pub(super) has_tags: bool,
     /// Whether it has a tag that a rule keeps, or that is immutable.
-    pub(super) is_kept_by_name: bool,
+    pub(super) is_retained_by_name: bool,
     /// What it refers to, there or not.
     pub(super) subjects: Vec<String>,
     /// The members of an index, there or not.
@@ -76,7 +76,7 @@ pub(super) fn doomed(all: &[Stored], rules: Rules, now: Micros) -> Vec<bool> {
     images.truncate(rules.keep_last);
     let stays = |one: &Stored| {
         let used_at = one.pulled_at.map_or(one.pushed_at, |pulled_at| pulled_at.max(one.pushed_at));
-        one.is_kept_by_name
+        one.is_retained_by_name
             || rules.keep_for.is_some_and(|lasts| now.saturating_sub(used_at) < lasts)
             || (!one.has_tags && now.saturating_sub(one.pushed_at) < GRACE)
     };
@@ -87,7 +87,7 @@ pub(super) fn doomed(all: &[Stored], rules: Rules, now: Micros) -> Vec<bool> {
 
 /// The positions of about `wanted` doomed manifests, the oldest first. What goes takes along what is doomed with it:
 /// a member without its index would look like an image of its own.
-pub(super) fn batch(all: &[Stored], doomed: &[bool], wanted: usize) -> Vec<usize> {
+pub(super) fn batch(all: &[Stored], doomed: &[bool], limit: usize) -> Vec<usize> {
     let graph = Graph::of(all);
     let mut has_parent = vec![false; all.len()];
     for (at, along) in graph.along.iter().enumerate().filter(|(at, _)| doomed[*at]) {
@@ -103,7 +103,7 @@ pub(super) fn batch(all: &[Stored], doomed: &[bool], wanted: usize) -> Vec<usize
     let mut chosen = vec![false; all.len()];
     let mut count = 0;
     for one in first {
-        if count >= wanted {
+        if count >= limit {
             break;
         }
         for (at, _) in graph.mark(vec![one], |at| doomed[at]).iter().enumerate().filter(|(_, marked)| **marked) {

@@ -11,7 +11,7 @@ fn stored(digest: usize, age: Micros) -> Stored {
         pushed_at: NOW - age,
         pulled_at: None,
         has_tags: true,
-        is_kept_by_name: false,
+        is_retained_by_name: false,
         subjects: Vec::new(),
         members: Vec::new(),
     }
@@ -37,7 +37,7 @@ fn what_is_used_or_named_stays() {
     assert_eq!(removed(&all, 0, 7), ["001", "002"]);
     all[0].pulled_at = Some(NOW - 2 * DAY);
     assert_eq!(removed(&all, 0, 7), ["002"]);
-    all[1].is_kept_by_name = true;
+    all[1].is_retained_by_name = true;
     assert_eq!(removed(&all, 0, 7), [""; 0]);
 }
 
@@ -97,7 +97,7 @@ impl Drawn {
         let earlier = |draw: u8| format!("{:03}", usize::from(draw) % at.max(1));
         Stored {
             has_tags: self.has_tags,
-            is_kept_by_name: self.has_tags && self.kind == 0,
+            is_retained_by_name: self.has_tags && self.kind == 0,
             pulled_at: self.pulled.map(|age| NOW - age * DAY / 2),
             members: if at > 0 && self.kind == 1 { self.named.map(earlier).into() } else { Vec::new() },
             subjects: if at > 0 && self.kind > 5 { vec![earlier(self.named[0])] } else { Vec::new() },
@@ -117,7 +117,7 @@ proptest! {
                 let referrers = all.iter().filter(|other| other.subjects.contains(&one.digest));
                 prop_assert!(referrers.into_iter().all(|other| !is_gone(&other.digest)), "{one:?} lost a referrer");
             }
-            prop_assert!(!(one.is_kept_by_name && is_gone(&one.digest)));
+            prop_assert!(!(one.is_retained_by_name && is_gone(&one.digest)));
         }
         // More rules keep more.
         for more in [removed(&all, keep_last + 1, keep_days), removed(&all, keep_last, keep_days.max(1) + 1)] {

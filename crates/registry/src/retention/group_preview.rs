@@ -1,13 +1,13 @@
 //! How much retention would remove from each repository of a group.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest};
 use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Row, Value};
 use prost::Message;
 
-use super::{MOST_PREVIEWED, Plan, has_rules, stored_size};
+use super::{MAX_PREVIEWED, Plan, has_rules, stored_size};
 use crate::{limits, paths};
 
 /// Repositories on a page.
@@ -17,12 +17,12 @@ const ORDERS: &[&[&str]] = &[&["repo_uid"]];
 
 pub(super) async fn preview(
     tx: &mut ReadTx,
-    call: &Authorized<ours::PreviewGroupRetentionRequest>,
-) -> Result<ours::PreviewGroupRetentionResponse> {
+    call: &Authorized<own::PreviewGroupRetentionRequest>,
+) -> Result<own::PreviewGroupRetentionResponse> {
     let group = call.require_scope()?;
     require_group(tx, group).await?;
     let request = call.request();
-    let rest = ours::PreviewGroupRetentionRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+    let rest = own::PreviewGroupRetentionRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let page = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -33,28 +33,28 @@ pub(super) async fn preview(
     let after = page.cursor.as_ref().map_or("", |cursor| cursor.uid.as_str());
     let repos = repositories(tx, group, after, page.size.min(AT_ONCE)).await?;
     let tried = request.retention.as_ref().map(|retention| (group, retention));
-    let mut repositories: Vec<ours::RetentionSum> = Vec::new();
-    let mut left = MOST_PREVIEWED;
+    let mut repositories: Vec<own::RetentionSum> = Vec::new();
+    let mut left = MAX_PREVIEWED;
     for (uid, name) in repos.shown {
         let repo = paths::stored(&uid)?;
         let size = stored_size(tx, &repo).await?;
         // The first one is read whatever it costs, so that each page has one; a repository that is too large costs nothing.
-        let cost = if size > MOST_PREVIEWED { 0 } else { size };
+        let cost = if size > MAX_PREVIEWED { 0 } else { size };
         if cost > left && !repositories.is_empty() {
             break;
         }
         left -= cost;
-        let sum = if size > MOST_PREVIEWED {
-            ours::RetentionSum { too_large: true, ..ours::RetentionSum::default() }
+        let sum = if size > MAX_PREVIEWED {
+            own::RetentionSum { too_large: true, ..own::RetentionSum::default() }
         } else {
             sum_of(tx, &repo, tried, call.now()).await?
         };
-        repositories.push(ours::RetentionSum { repo_uid: uid, repo_name: name, ..sum });
+        repositories.push(own::RetentionSum { repo_uid: uid, repo_name: name, ..sum });
     }
     let is_whole = repositories.len() == repos.read && !repos.more;
     let last = repositories.last().filter(|_| !is_whole);
     let next_page_token = last.map(|last| page.next_token(call, None, last.repo_uid.clone())).unwrap_or_default();
-    Ok(ours::PreviewGroupRetentionResponse { repositories, next_page_token })
+    Ok(own::PreviewGroupRetentionResponse { repositories, next_page_token })
 }
 
 /// Some repositories of a group.
@@ -81,9 +81,9 @@ async fn repositories(tx: &mut ReadTx, group: &Uidp, after: &str, most: usize) -
 async fn sum_of(
     tx: &mut ReadTx,
     repo: &Uidp,
-    tried: Option<(&Uidp, &ours::Retention)>,
+    tried: Option<(&Uidp, &own::Retention)>,
     now: Micros,
-) -> Result<ours::RetentionSum> {
+) -> Result<own::RetentionSum> {
     let mut holding = limits::policies(tx, repo).await?;
     if let Some((group, retention)) = tried {
         let (uid, retention) = (group.as_str().to_owned(), Some(retention.clone()));
@@ -92,7 +92,7 @@ async fn sum_of(
         } else {
             // From the root down.
             let at = holding.partition_point(|policy| policy.uid < uid);
-            holding.insert(at, ours::RegistryPolicy { uid, retention, ..ours::RegistryPolicy::default() });
+            holding.insert(at, own::RegistryPolicy { uid, retention, ..own::RegistryPolicy::default() });
         }
     }
     let from = holding.iter().rev().find(|policy| policy.retention.as_ref().is_some_and(has_rules));
@@ -100,12 +100,12 @@ async fn sum_of(
     let plan = Plan::by(tx, repo, &holding, None, now).await?;
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     let removed = || plan.shown.iter().zip(&plan.marks).filter(|(_, mark)| **mark).map(|(manifest, _)| manifest);
-    Ok(ours::RetentionSum {
+    Ok(own::RetentionSum {
         retention_from,
         removed: number(removed().count()),
         removed_tags: number(removed().map(|manifest| manifest.tags.len()).sum()),
         removed_bytes: removed().fold(0, |sum, manifest| manifest.size.saturating_add(sum)),
         kept: number(plan.stored.len() - plan.doomed()),
-        ..ours::RetentionSum::default()
+        ..own::RetentionSum::default()
     })
 }

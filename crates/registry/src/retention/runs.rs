@@ -1,6 +1,6 @@
 //! The runs of retention that removed something: the last 100 of each repository.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Micros, Result, Uidp, hex};
 use bowline_pipeline::Authorized;
 use bowline_resources::list::timestamp;
@@ -15,7 +15,7 @@ const STORED: i64 = 100;
 pub(super) async fn store(
     tx: &mut WriteTx,
     repo: &Uidp,
-    outcome: &ours::RetentionOutcome,
+    outcome: &own::RetentionOutcome,
     now: Micros,
     draw: [u8; 32],
 ) -> Result<()> {
@@ -47,19 +47,19 @@ pub(super) async fn store(
 
 pub(super) async fn list(
     tx: &mut ReadTx,
-    call: &Authorized<ours::ListRetentionRunsRequest>,
-) -> Result<ours::ListRetentionRunsResponse> {
+    call: &Authorized<own::ListRetentionRunsRequest>,
+) -> Result<own::ListRetentionRunsResponse> {
     let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let sql = "SELECT run_at, removed, tags, bytes, retained, remaining FROM retention_runs
                WHERE repo = $1 ORDER BY run_at DESC, id DESC LIMIT $2";
     let runs = tx.query(sql, &[Value::from(repo.as_str()), Value::Int(STORED)], run).await?;
-    Ok(ours::ListRetentionRunsResponse { runs })
+    Ok(own::ListRetentionRunsResponse { runs })
 }
 
-fn run(row: &Row<'_>) -> Result<ours::RetentionRun> {
+fn run(row: &Row<'_>) -> Result<own::RetentionRun> {
     let number = |column: usize| Ok::<_, Error>(i32::try_from(row.int(column)?).unwrap_or(i32::MAX));
-    Ok(ours::RetentionRun {
+    Ok(own::RetentionRun {
         time: timestamp(row.int(0)?),
         removed: number(1)?,
         removed_tags: number(2)?,

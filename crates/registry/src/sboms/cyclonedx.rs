@@ -9,8 +9,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::parse;
 
-/// Most bytes of ids that stand in edges again: whatever depends on much stands there as often.
-const MOST_EDGE_BYTES: usize = 32 << 20;
+/// Maximum bytes of ids that stand in edges again: whatever depends on much stands there as often.
+const MAX_EDGE_BYTES: usize = 32 << 20;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -161,7 +161,7 @@ impl Graph {
     /// Adds an edge; absent if the edges become too large.
     fn connect(&mut self, from: &str, to: String, kind: Type) -> Option<()> {
         self.edge_bytes += from.len();
-        if self.edge_bytes > MOST_EDGE_BYTES {
+        if self.edge_bytes > MAX_EDGE_BYTES {
             return None;
         }
         self.all.edges.push(Edge { subject_id: from.into(), predicate_id: to, r#type: kind as i32 });
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_tool_is_told_in_either_form() {
+    fn the_first_tool_is_read_in_either_form() {
         for tools in [
             r#"[{"vendor":"v","name":"t","version":"1"},{"name":"u"}]"#,
             r#"{"services":null,"components":[{"name":"t","version":"1"},{"name":"u"}]}"#,

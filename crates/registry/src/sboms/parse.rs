@@ -59,12 +59,12 @@ fn within(text: &str, layers: usize) -> Option<Document> {
     within(std::str::from_utf8(&payload).ok()?, layers)
 }
 
-/// Most elements that the lists of a document have, all together: one of three bytes, `{},`, takes some hundred.
-const MOST_ELEMENTS: usize = 200_000;
+/// Maximum number of elements of all lists of a document: one of three bytes, `{},`, takes about a hundred in memory.
+const MAX_ELEMENTS: usize = 200_000;
 
 /// Reads a document whose lists are not too long; absent if it cannot be read.
 pub(super) fn bounded<T: DeserializeOwned>(text: &str) -> Option<T> {
-    (elements(text) <= MOST_ELEMENTS).then(|| serde_json::from_str(text).ok())?
+    (elements(text) <= MAX_ELEMENTS).then(|| serde_json::from_str(text).ok())?
 }
 
 /// Number of elements of all lists of a JSON document, an empty list counted as one: from brackets and
@@ -107,8 +107,8 @@ mod tests {
             assert_eq!(elements(text), count, "{text}");
         }
         let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
-        assert_eq!(bounded::<Vec<u8>>(&list(MOST_ELEMENTS)).map(|list| list.len()), Some(MOST_ELEMENTS));
-        assert!(bounded::<Vec<u8>>(&list(MOST_ELEMENTS + 1)).is_none());
+        assert_eq!(bounded::<Vec<u8>>(&list(MAX_ELEMENTS)).map(|list| list.len()), Some(MAX_ELEMENTS));
+        assert!(bounded::<Vec<u8>>(&list(MAX_ELEMENTS + 1)).is_none());
     }
 
     fn envelope(inner: &str) -> String {

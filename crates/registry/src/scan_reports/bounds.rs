@@ -12,61 +12,61 @@ pub(super) fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// The first `MOST` bytes of a text.
+/// The first `MAX` bytes of a text.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Text<const MOST: usize>(pub(super) String);
+pub(super) struct Text<const MAX: usize>(pub(super) String);
 
-impl<'de, const MOST: usize> Deserialize<'de> for Text<MOST> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<MOST>, D::Error> {
+impl<'de, const MAX: usize> Deserialize<'de> for Text<MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<MAX>, D::Error> {
         deserializer.deserialize_str(TextVisitor)
     }
 }
 
-struct TextVisitor<const MOST: usize>;
+struct TextVisitor<const MAX: usize>;
 
-impl<const MOST: usize> Visitor<'_> for TextVisitor<MOST> {
-    type Value = Text<MOST>;
+impl<const MAX: usize> Visitor<'_> for TextVisitor<MAX> {
+    type Value = Text<MAX>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a text")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Text<MOST>, E> {
-        Ok(Text(cut(text, MOST).to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text<MAX>, E> {
+        Ok(Text(cut(text, MAX).to_owned()))
     }
 }
 
-/// The first `MOST` elements of a list; none where it is null.
-pub(super) struct Few<T, const MOST: usize>(pub(super) Vec<T>);
+/// The first `MAX` elements of a list; none where it is null.
+pub(super) struct Few<T, const MAX: usize>(pub(super) Vec<T>);
 
-impl<T, const MOST: usize> Default for Few<T, MOST> {
-    fn default() -> Few<T, MOST> {
+impl<T, const MAX: usize> Default for Few<T, MAX> {
+    fn default() -> Few<T, MAX> {
         Few(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Few<T, MOST> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Few<T, MOST>, D::Error> {
+impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for Few<T, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Few<T, MAX>, D::Error> {
         deserializer.deserialize_any(FewVisitor(PhantomData))
     }
 }
 
-struct FewVisitor<T, const MOST: usize>(PhantomData<T>);
+struct FewVisitor<T, const MAX: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for FewVisitor<T, MOST> {
-    type Value = Few<T, MOST>;
+impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for FewVisitor<T, MAX> {
+    type Value = Few<T, MAX>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a list")
     }
 
-    fn visit_unit<E>(self) -> Result<Few<T, MOST>, E> {
+    fn visit_unit<E>(self) -> Result<Few<T, MAX>, E> {
         Ok(Few::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T, MOST>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T, MAX>, A::Error> {
         let mut few = Few::default();
-        while few.0.len() < MOST {
+        while few.0.len() < MAX {
             match list.next_element()? {
                 Some(element) => few.0.push(element),
                 None => return Ok(few),

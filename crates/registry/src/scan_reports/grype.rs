@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::bounds::Few;
 use super::parse::{
-    Finding, Findings, Long, MOST_ELEMENTS, Part, Parts, Report, Short, Shorts, digests, few, ratings, severity, state,
+    Finding, Findings, Long, MAX_ELEMENTS, Part, Parts, Report, Short, Shorts, digests, few, ratings, severity, state,
 };
 
 #[derive(Deserialize)]
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for TargetVisitor {
 struct Match {
     vulnerability: Vulnerability,
     #[serde(default, rename = "relatedVulnerabilities")]
-    related: Few<Related, MOST_ELEMENTS>,
+    related: Few<Related, MAX_ELEMENTS>,
     artifact: Artifact,
 }
 
@@ -86,7 +86,7 @@ struct Vulnerability {
     source: Short,
     urls: Shorts,
     fix: Fix,
-    cvss: Few<Cvss, MOST_ELEMENTS>,
+    cvss: Few<Cvss, MAX_ELEMENTS>,
 }
 
 #[derive(Default, Deserialize)]
@@ -115,7 +115,7 @@ struct Fix {
 struct Related {
     id: Short,
     description: Long,
-    cvss: Few<Cvss, MOST_ELEMENTS>,
+    cvss: Few<Cvss, MAX_ELEMENTS>,
 }
 
 #[derive(Default, Deserialize)]

@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 use super::bounds::{Few, Text};
 use crate::content::is_digest;
 
-/// Most findings of one report.
-pub(super) const MOST_FINDINGS: usize = 50_000;
-/// Most bytes of the texts of all findings: what a report says once of many packages, each of them has.
-const MOST_BYTES: usize = 64 << 20;
-/// Most elements of a list of a finding.
-pub(super) const MOST_ELEMENTS: usize = 50;
+/// Maximum number of findings of one report.
+pub(super) const MAX_FINDINGS: usize = 50_000;
+/// Maximum bytes of the texts of all findings: what a report says once of many packages, each of them has.
+const MAX_BYTES: usize = 64 << 20;
+/// Maximum number of elements of a list of a finding.
+pub(super) const MAX_ELEMENTS: usize = 50;
 
 /// A name, a version or an address.
 pub(super) type Short = Text<2048>;
 pub(super) type Long = Text<8192>;
 /// A list of a finding.
-pub(super) type Shorts = Few<Short, MOST_ELEMENTS>;
+pub(super) type Shorts = Few<Short, MAX_ELEMENTS>;
 
 /// One vulnerability of one package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub(super) fn severity(text: &str) -> i32 {
 
 /// The first of some texts, without those that say nothing.
 pub(super) fn few(texts: impl IntoIterator<Item = Short>) -> Vec<String> {
-    texts.into_iter().map(|text| text.0).filter(|text| !text.is_empty()).take(MOST_ELEMENTS).collect()
+    texts.into_iter().map(|text| text.0).filter(|text| !text.is_empty()).take(MAX_ELEMENTS).collect()
 }
 
 /// The state of a fix, in the words of either scanner.
@@ -162,8 +162,8 @@ impl Findings {
             return Err("a finding has no id".into());
         }
         self.bytes += finding.bytes();
-        if self.all.len() == MOST_FINDINGS || self.bytes > MOST_BYTES {
-            return Err(format!("at most {MOST_FINDINGS} findings, with {MOST_BYTES} bytes, are stored"));
+        if self.all.len() == MAX_FINDINGS || self.bytes > MAX_BYTES {
+            return Err(format!("at most {MAX_FINDINGS} findings, with {MAX_BYTES} bytes, are stored"));
         }
         self.all.push(finding);
         Ok(())

@@ -67,15 +67,15 @@ fn lists_and_texts_are_cut_while_they_are_read() {
         r#"{{"matches":[{{"vulnerability":{{"id":"{long}","urls":[{urls}],"fix":{{"versions":null}}}},"artifact":{{}}}}]}}"#
     );
     let finding = &grype(text.as_bytes()).expect("a report").findings[0];
-    assert_eq!((finding.id.len(), finding.references.len()), (2048, MOST_ELEMENTS));
+    assert_eq!((finding.id.len(), finding.references.len()), (2048, MAX_ELEMENTS));
 }
 
 #[test]
 fn what_would_grow_beyond_bounds_is_refused() {
     let found = r#"{"vulnerability":{"id":"x"},"artifact":{}}"#;
     let matches = |times: usize| format!(r#"{{"matches":[{}]}}"#, repeated(found, times));
-    assert_eq!(grype(matches(MOST_FINDINGS).as_bytes()).map(|report| report.findings.len()), Ok(MOST_FINDINGS));
-    assert!(grype(matches(MOST_FINDINGS + 1).as_bytes()).is_err());
+    assert_eq!(grype(matches(MAX_FINDINGS).as_bytes()).map(|report| report.findings.len()), Ok(MAX_FINDINGS));
+    assert!(grype(matches(MAX_FINDINGS + 1).as_bytes()).is_err());
 
     // What is said once of many packages is cut before each of them gets it, and even so not stored without end.
     let outcome = |target: usize, times: usize| {
@@ -86,7 +86,7 @@ fn what_would_grow_beyond_bounds_is_refused() {
     let report = trivy(outcomes(&[outcome(1 << 20, 20_000)]).as_bytes()).expect("a report");
     assert_eq!((report.findings.len(), report.findings[0].location.len()), (20_000, 2048));
     assert!(trivy(outcomes(&[outcome(1 << 20, 40_000)]).as_bytes()).is_err());
-    let halves = [outcome(1, MOST_FINDINGS / 2), outcome(1, MOST_FINDINGS / 2 + 1)];
+    let halves = [outcome(1, MAX_FINDINGS / 2), outcome(1, MAX_FINDINGS / 2 + 1)];
     assert!(trivy(outcomes(&halves).as_bytes()).is_err());
     assert!(trivy(outcomes(&vec!["{}".to_owned(); 200_000]).as_bytes()).is_ok_and(|report| report.findings.is_empty()));
 }

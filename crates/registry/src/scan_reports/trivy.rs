@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::bounds::{Few, Text};
 use super::parse::{
-    Finding, Findings, Long, MOST_FINDINGS, Part, Parts, Rating, Report, Short, Shorts, digests, few, ratings,
-    severity, state,
+    Finding, Findings, Long, MAX_FINDINGS, Part, Parts, Rating, Report, Short, Shorts, digests, few, ratings, severity,
+    state,
 };
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct Outcome {
     target: Short,
     r#type: Short,
     /// One more than are stored, so that too many are noticed.
-    vulnerabilities: Few<Vulnerability, { MOST_FINDINGS + 1 }>,
+    vulnerabilities: Few<Vulnerability, { MAX_FINDINGS + 1 }>,
 }
 
 #[derive(Default, Deserialize)]

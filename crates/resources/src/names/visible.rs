@@ -3,7 +3,7 @@
 use bowline_core::{Error, ROOT_LENGTH, Result, UidRange};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
-use super::{MOST_EXAMINED, NameRow, NameSearch, Position, TRIGRAM};
+use super::{MAX_EXAMINED, NameRow, NameSearch, Position, TRIGRAM};
 
 /// Ranges that one statement names.
 const RANGES_AT_ONCE: usize = 100;
@@ -11,7 +11,7 @@ const RANGES_AT_ONCE: usize = 100;
 impl NameSearch<'_> {
     /// Whether so few names are in the ranges that all of them can be compared with the text.
     pub(super) async fn has_few_names(&self, tx: &mut ReadTx) -> Result<bool> {
-        let mut left = MOST_EXAMINED;
+        let mut left = MAX_EXAMINED;
         for ranges in self.ranges.chunks(RANGES_AT_ONCE) {
             let mut query = Sql::new("SELECT count(*) FROM (SELECT 1 FROM search_names s ");
             query.text += &tx.index_hint("search_names_uid");

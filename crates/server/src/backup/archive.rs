@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_blobs_are_told_from_other_names() {
+    fn names_of_blobs_and_other_names_are_distinguished() {
         let digest = format!("sha256:{}", "0a".repeat(32));
         let name = blob_name(&digest);
         assert_eq!(name, format!("blobs/0a/sha256-{}", "0a".repeat(32)));

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256, SHA512};
-use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
+use bowline_authn::crypto::{KeyEncryptionKey, random_bytes};
 use bowline_content::{Algorithm, Content, Digest};
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Micros, hex};
@@ -24,7 +24,7 @@ use crate::transfer::transfer_rows;
 /// How often the database is read again because a blob that it names was collected meanwhile.
 const ATTEMPTS: u32 = 3;
 /// Bytes that a copy of the database leaves free on its disk, about.
-const KEPT_FREE: u64 = 64 << 20;
+const RESERVE: u64 = 64 << 20;
 /// Blobs that are written at once.
 const AT_ONCE: usize = 4;
 /// Bytes of a file that are read at once.
@@ -56,24 +56,24 @@ pub(crate) struct Created {
 ///
 /// # Errors
 /// A blob is missing, or the database, the disk or the archive refuses.
-pub(crate) async fn create(source: &Source<'_>, mut told: impl FnMut(&str)) -> Result<Created, StartError> {
+pub(crate) async fn create(source: &Source<'_>, mut progress: impl FnMut(&str)) -> Result<Created, StartError> {
     for attempt in 1.. {
         let scratch = Scratch::below(source.work)?;
         let file = scratch.join("database");
         // The disk may be the server's: it keeps some room.
-        let room = Arc::new(Room::new(&scratch.join(""), KEPT_FREE, DiskProbe::default()));
+        let room = Arc::new(Room::new(&scratch.join(""), RESERVE, DiskProbe::default()));
         let options = SqliteOptions { room: Some(room.clone()), ..SqliteOptions::default() };
         let copy = Db::open_sqlite(&file, options).await?;
         copy.begin_filling(MIGRATIONS).await.map_err(|error| without_room(error.into(), source.work))?;
         let mut snapshot = source.db.snapshot().await?;
         let rows = transfer_rows(&mut snapshot, &copy, |table, rows| {
             room.look();
-            told(&format!("{rows} rows, {table}"));
+            progress(&format!("{rows} rows, {table}"));
         });
         let rows = rows.await.map_err(|error| without_room(error, source.work))?;
         drop(snapshot);
         copy.end_filling().await.map_err(|error| without_room(error.into(), source.work))?;
-        match write_blobs(source, &copy, &mut told).await? {
+        match write_blobs(source, &copy, &mut progress).await? {
             Written::All(blobs) => {
                 copy.close().await;
                 return finish(source, &file, rows, blobs).await;
@@ -116,7 +116,7 @@ enum One {
     Missing,
 }
 
-async fn write_blobs(source: &Source<'_>, copy: &Db, told: &mut impl FnMut(&str)) -> Result<Written, StartError> {
+async fn write_blobs(source: &Source<'_>, copy: &Db, progress: &mut impl FnMut(&str)) -> Result<Written, StartError> {
     let mut blobs = Blobs::default();
     let mut after = String::new();
     loop {
@@ -143,7 +143,7 @@ async fn write_blobs(source: &Source<'_>, copy: &Db, told: &mut impl FnMut(&str)
             }
             blobs.bytes += row.size;
             blobs.digests.push(row.digest);
-            told(&format!("{} blobs, {} new, {} bytes", blobs.digests.len(), blobs.new, blobs.new_bytes));
+            progress(&format!("{} blobs, {} new, {} bytes", blobs.digests.len(), blobs.new, blobs.new_bytes));
         }
     }
 }
@@ -153,18 +153,18 @@ async fn write_blob(source: &Source<'_>, row: &BlobRow) -> Result<One, StartErro
     if source.archive.has(&name, row.size).await? {
         return Ok(One::Known);
     }
-    let wanted = digest(&row.digest)?;
-    let mut reader = source.content.read(&wanted, &row.upload).await.map_err(refused)?;
+    let expected = digest(&row.digest)?;
+    let mut reader = source.content.read(&expected, &row.upload).await.map_err(refused)?;
     if reader.is_none()
         && let Some(now) = garbage::blob(source.db, &row.digest).await?
     {
         // Another push brought its bytes again.
-        reader = source.content.read(&wanted, &now.upload).await.map_err(refused)?;
+        reader = source.content.read(&expected, &now.upload).await.map_err(refused)?;
     }
     match reader {
         Some(reader) => {
             let size = reader.size();
-            source.archive.write(source.recipient, &name, checked(reader.stream(0, size), wanted)).await?;
+            source.archive.write(source.recipient, &name, checked(reader.stream(0, size), expected)).await?;
             Ok(One::New)
         }
         None if row.is_linked => Ok(One::Missing),
@@ -174,20 +174,20 @@ async fn write_blob(source: &Source<'_>, row: &BlobRow) -> Result<One, StartErro
 
 /// The stream, which fails at its end if its bytes have another digest: a damaged blob is found now, and not when the backup
 /// is needed.
-fn checked(bytes: BoxStream<'static, io::Result<Bytes>>, wanted: Digest) -> BoxStream<'static, io::Result<Bytes>> {
-    let algorithm = match wanted.algorithm() {
+fn checked(bytes: BoxStream<'static, io::Result<Bytes>>, expected: Digest) -> BoxStream<'static, io::Result<Bytes>> {
+    let algorithm = match expected.algorithm() {
         Algorithm::Sha256 => &SHA256,
         Algorithm::Sha512 => &SHA512,
     };
-    unfold(Some((bytes, Context::new(algorithm), wanted)), |state| async move {
-        let (mut bytes, mut context, wanted) = state?;
+    unfold(Some((bytes, Context::new(algorithm), expected)), |state| async move {
+        let (mut bytes, mut context, expected) = state?;
         match bytes.next().await {
             Some(Ok(part)) => {
                 context.update(&part);
-                Some((Ok(part), Some((bytes, context, wanted))))
+                Some((Ok(part), Some((bytes, context, expected))))
             }
             Some(Err(error)) => Some((Err(error), None)),
-            None if hex(context.finish().as_ref()) == *wanted.hex() => None,
+            None if hex(context.finish().as_ref()) == *expected.hex() => None,
             None => Some((Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes have another digest")), None)),
         }
     })

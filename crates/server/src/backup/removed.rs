@@ -101,7 +101,7 @@ fn removal(row: &Row<'_>) -> Result<(i64, String, Removal), Error> {
 /// The database refuses.
 pub(crate) async fn end_without(db: &Db, removals: &[Removal], now: Micros) -> Result<u64, StartError> {
     let grants: Vec<Removal> = removals.iter().filter(|removal| removal.is_grant()).cloned().collect();
-    let id: String = hex(&bowline_authn::wrap::random_bytes::<16>());
+    let id: String = hex(&bowline_authn::crypto::random_bytes::<16>());
     let db = db.from_reserve();
     let ended = db.write(move |tx| {
         let (grants, id) = (grants.clone(), id.clone());

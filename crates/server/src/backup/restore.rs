@@ -1,7 +1,7 @@
 use std::io;
 use std::path::Path;
 
-use bowline_authn::wrap::KeyEncryptionKey;
+use bowline_authn::crypto::KeyEncryptionKey;
 use bowline_content::Digest;
 use bowline_registry::content::garbage::BlobRow;
 use bowline_store::{BoxFuture, Db, MIGRATIONS, SqliteOptions};
@@ -17,7 +17,7 @@ use super::{FORMAT, MANIFEST_CONTEXT, Manifest, Scratch};
 use crate::error::StartError;
 use crate::transfer::{BlobBytes, BlobSource};
 
-/// Most bytes of a manifest.
+/// Maximum bytes of a manifest.
 const MANIFEST: usize = 1 << 20;
 
 /// A backup whose database lies on the disk, opened.

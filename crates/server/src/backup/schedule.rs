@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Error, Micros, hex};
 use bowline_pipeline::lease;
 use bowline_terminal::seconds;

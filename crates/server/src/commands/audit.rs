@@ -1,7 +1,7 @@
 use bowline_terminal::Work;
 use std::io::{IsTerminal as _, Write as _};
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Clock as _, Uidp};
 use bowline_pipeline::audit::{Findings, erase_snapshots, verify};
 use bowline_pipeline::{Actor, OPERATOR};

@@ -216,8 +216,8 @@ async fn check(from: &FromArchive) -> Result<(), StartError> {
         verify(&target.db, &target.content, |blobs, _| progress.show(&format!("{blobs} blobs read"))).await?;
     progress.end();
     target.db.close().await;
-    if !verified.bad.is_empty() {
-        return Err(StartError::Blobs(verified.bad.len()));
+    if !verified.damaged.is_empty() {
+        return Err(StartError::Blobs(verified.damaged.len()));
     }
     print(&format!(
         "backup {} is whole: {} rows, {} blobs ({} bytes)\naudit log: {} rows verified, head {}\n",

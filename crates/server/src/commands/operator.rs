@@ -1,7 +1,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Clock as _, SystemClock};
 use bowline_identity::people::{self, ConfiguredProvider};
 use bowline_terminal::{Output, Table, Work, public_url, seconds};

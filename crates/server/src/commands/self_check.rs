@@ -61,19 +61,19 @@ async fn require_ready(url: &str) -> Result<(), StartError> {
         cause: format!("{url} is not ready: {cause}"),
         hint: "look into the server's log".into(),
     };
-    let answer = tokio::time::timeout(READY_TIME, ready(host)).await;
-    let answer =
-        answer.map_err(|_| failed("no answer within 5 s".into()))?.map_err(|error| failed(error.to_string()))?;
-    match answer.split(' ').nth(1) {
+    let response = tokio::time::timeout(READY_TIME, ready(host)).await;
+    let response =
+        response.map_err(|_| failed("no answer within 5 s".into()))?.map_err(|error| failed(error.to_string()))?;
+    match response.split(' ').nth(1) {
         Some("200") => Ok(()),
-        _ => Err(failed(answer.lines().last().unwrap_or_default().to_owned())),
+        _ => Err(failed(response.lines().last().unwrap_or_default().to_owned())),
     }
 }
 
 async fn ready(host: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(host).await?;
     stream.write_all(format!("GET /readyz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.take(64 << 10).read_to_string(&mut answer).await?;
-    Ok(answer)
+    let mut response = String::new();
+    stream.take(64 << 10).read_to_string(&mut response).await?;
+    Ok(response)
 }

@@ -68,7 +68,7 @@ fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
         Some(_) => "PostgreSQL".to_owned(),
         None => format!("{}", options.data_dir().join("bowline.db").display()),
     };
-    let (flag, place) = match (&options.database_url, &options.config) {
+    let (flag, location) = match (&options.database_url, &options.config) {
         (_, Some(config)) => ("--config", config.display().to_string()),
         (Some(_), None) => ("--key-file", options.key_file()?.display().to_string()),
         (None, None) => ("--data-dir", options.data_dir().display().to_string()),
@@ -81,7 +81,7 @@ fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
            storage    {storage}\n\n\
          To begin, paste:\n  \
            export BOWLINE_API={base}\n  \
-           export BOWLINE_TOKEN=$(bowline operator token --reason \"first look\" {flag} {place})\n  \
+           export BOWLINE_TOKEN=$(bowline operator token --reason \"first look\" {flag} {location})\n  \
            bowline iam groups create my-organization\n\n",
         version = env!("CARGO_PKG_VERSION"),
         base = settings.base_url,

@@ -12,7 +12,7 @@ use crate::error::StartError;
 use crate::garbage::{Collected, LONGEST_GRACE, Plan, Schedule, collect};
 use crate::storage::Storage;
 use crate::storage_options::StorageOptions;
-use crate::verify::{Bad, verify};
+use crate::verify::{DamagedBlob, verify};
 
 /// The commands of `bowline registry` that work beside a server.
 #[derive(Subcommand)]
@@ -94,21 +94,21 @@ async fn check(command: VerifyCommand) -> Result<(), StartError> {
         let _ = writeln!(std::io::stderr());
     }
     let verified = verified?;
-    print(&verified.bad.iter().map(describe_one).collect::<Vec<_>>().concat())?;
-    print(&format!("{} blobs verified, {} bytes, {} bad\n", verified.blobs, verified.bytes, verified.bad.len()))?;
-    match verified.bad.len() {
+    print(&verified.damaged.iter().map(describe_one).collect::<Vec<_>>().concat())?;
+    print(&format!("{} blobs verified, {} bytes, {} bad\n", verified.blobs, verified.bytes, verified.damaged.len()))?;
+    match verified.damaged.len() {
         0 => Ok(()),
         bad => Err(StartError::Blobs(bad)),
     }
 }
 
-fn describe_one(bad: &Bad) -> String {
-    let what = match &bad.found {
+fn describe_one(blob: &DamagedBlob) -> String {
+    let what = match &blob.actual {
         None => "is missing".to_owned(),
-        Some(found) => format!("is damaged: its bytes are {found}"),
+        Some(actual) => format!("is damaged: its bytes are {actual}"),
     };
-    let mut lines = format!("{} {what}\n  {}\n", bad.digest, bad.place);
-    for repository in &bad.repositories {
+    let mut lines = format!("{} {what}\n  {}\n", blob.digest, blob.location);
+    for repository in &blob.repositories {
         lines.push_str("  in ");
         lines.push_str(repository);
         lines.push('\n');

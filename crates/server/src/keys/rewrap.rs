@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_authn::wrap::KeyEncryptionKey;
+use bowline_authn::crypto::KeyEncryptionKey;
 use bowline_core::{Error, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
 use bowline_services::sealed::{SEALED_COLUMNS, SEALED_FOR_MINUTES, SealedColumn};
@@ -75,7 +75,7 @@ async fn rewrap_column(
 
 #[cfg(test)]
 mod tests {
-    use bowline_authn::wrap::random_bytes;
+    use bowline_authn::crypto::random_bytes;
     use bowline_store::{MIGRATIONS, SqliteOptions};
 
     use super::*;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use bowline_authn::crypto::KeyEncryptionKey;
 use bowline_authn::keys::{Algorithm, KeyRing, SigningKey};
-use bowline_authn::wrap::KeyEncryptionKey;
 use bowline_core::{Error, Micros};
 use bowline_store::{Db, ReadTx, Value, WriteTx};
 use serde::{Deserialize, Serialize};

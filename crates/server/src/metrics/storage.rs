@@ -5,8 +5,8 @@ use bowline_store::{Db, Engine, ReadTx};
 use super::Described;
 use crate::blob_totals::BlobTotals;
 
-/// Most rows that one figure counts.
-const MOST_COUNTED: i64 = 10_000;
+/// Maximum number of rows that one figure counts.
+const MAX_COUNTED: i64 = 10_000;
 
 /// In the order of [`read`].
 pub(super) const FIGURES: &[Described] = &[
@@ -47,13 +47,13 @@ async fn read(tx: &mut ReadTx) -> Result<[i64; 5]> {
     };
     let waiting = "SELECT coalesce(max(seq), 0)
         - coalesce((SELECT min(cursor) FROM subscription_cursors), coalesce(max(seq), 0)) FROM outbox";
-    let up_to = |rows: &str| format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {MOST_COUNTED}) AS counted");
+    let up_to = |rows: &str| format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {MAX_COUNTED}) AS counted");
     let failing = up_to("subscription_cursors WHERE attempts > 0");
     let dead = up_to("dead_letters");
     // The newest rows alone: older ones have their numbers.
     let unnumbered = up_to(&format!(
         "audit WHERE seq IS NULL AND id > coalesce(
-           (SELECT id FROM audit WHERE seq IS NOT NULL ORDER BY seq DESC LIMIT 1), 0) - {MOST_COUNTED}"
+           (SELECT id FROM audit WHERE seq IS NOT NULL ORDER BY seq DESC LIMIT 1), 0) - {MAX_COUNTED}"
     ));
     Ok([
         number(tx, size).await?,

@@ -1,6 +1,6 @@
 use std::io;
 
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::crypto::random_bytes;
 use bowline_content::{Content, ContentError, Digest};
 use bowline_core::hex;
 use bowline_registry::content::garbage::{self, BlobRow};
@@ -83,7 +83,7 @@ pub(crate) async fn transfer_blobs(
     (source, from): (&Db, &dyn BlobSource),
     (target, to): (&Db, &Content),
     bad_blobs: BadBlobs,
-    mut told: impl FnMut(&Transferred),
+    mut progress: impl FnMut(&Transferred),
 ) -> Result<Transferred, StartError> {
     let mut done = Transferred::default();
     let mut after = String::new();
@@ -102,7 +102,7 @@ pub(crate) async fn transfer_blobs(
                 Err(bad) if bad_blobs == BadBlobs::Stop => return Err(bad),
                 Err(bad) => done.bad.push(bad.to_string()),
             }
-            told(&done);
+            progress(&done);
         }
     }
 }
@@ -116,22 +116,22 @@ async fn transfer_one(
     from: &dyn BlobSource,
     (target, to): (&Db, &Content),
 ) -> Result<Result<u64, StartError>, StartError> {
-    let wanted = digest(&row.digest)?;
+    let expected = digest(&row.digest)?;
     let Some(known) = garbage::blob(target, &row.digest).await? else {
         return Err(StartError::Defect(format!("the row of the blob {} was not copied", row.digest)));
     };
-    let there = to.size(&wanted, &known.upload).await.map_err(|error| unwritten(&row.digest, &error))?;
+    let there = to.size(&expected, &known.upload).await.map_err(|error| unwritten(&row.digest, &error))?;
     if there == Some(row.size) {
         return Ok(Ok(row.size));
     }
     let bad = |cause: &dyn std::fmt::Display| StartError::Unusable {
-        cause: format!("the blob {} cannot be copied from {}: {cause}", row.digest, from.shown(&row, &wanted)),
+        cause: format!("the blob {} cannot be copied from {}: {cause}", row.digest, from.shown(&row, &expected)),
         hint: from.remedy().into(),
     };
-    let Some(bytes) = from.open(&row, &wanted).await? else { return Ok(Err(bad(&"it is not there"))) };
-    let upload = match write(to, &wanted, bytes, row.size).await {
+    let Some(bytes) = from.open(&row, &expected).await? else { return Ok(Err(bad(&"it is not there"))) };
+    let upload = match write(to, &expected, bytes, row.size).await {
         Ok(upload) => upload,
-        Err(error @ (ContentError::Mismatch { .. } | ContentError::Broken | ContentError::TooLarge(_))) => {
+        Err(error @ (ContentError::Mismatch { .. } | ContentError::Interrupted | ContentError::TooLarge(_))) => {
             return Ok(Err(bad(&error)));
         }
         Err(error) => return Err(unwritten(&row.digest, &error)),
@@ -141,11 +141,11 @@ async fn transfer_one(
 }
 
 /// Writes a blob; what brought its bytes.
-async fn write(to: &Content, wanted: &Digest, bytes: BlobBytes, size: u64) -> Result<String, ContentError> {
+async fn write(to: &Content, expected: &Digest, bytes: BlobBytes, size: u64) -> Result<String, ContentError> {
     let id: String = hex(&random_bytes::<16>());
     to.begin(&id)?;
-    to.append(&id, Some(0), bytes, wanted.algorithm(), size).await?;
-    Ok(to.finish(&id, wanted).await?.upload)
+    to.append(&id, Some(0), bytes, expected.algorithm(), size).await?;
+    Ok(to.finish(&id, expected).await?.upload)
 }
 
 fn unwritten(digest: &str, cause: &ContentError) -> StartError {

@@ -26,33 +26,33 @@ pub(crate) struct Target {
 /// One is neither, or the storage for blobs is missing.
 pub(crate) fn location(
     option: &str,
-    place: &str,
+    location: &str,
     blobs: Option<&str>,
     key_file: Option<PathBuf>,
 ) -> Result<Options, StartError> {
     let is_url = |text: &str| text.contains("://");
     let mut options = Options { key_file, ..Options::default() };
-    if is_url(place) {
-        if !place.starts_with("postgres://") && !place.starts_with("postgresql://") {
+    if is_url(location) {
+        if !location.starts_with("postgres://") && !location.starts_with("postgresql://") {
             return Err(StartError::Option(format!(
                 "--{option} is no URL of PostgreSQL: write a directory, or postgres://<user>:<password>@<host>:5432/<database>"
             )));
         }
-        options.database_url = Some(place.to_owned());
+        options.database_url = Some(location.to_owned());
         if blobs.is_none() {
             return Err(StartError::Option(format!(
                 "--{option} is a database, which has no blobs in it: name their place with --{option}-blobs"
             )));
         }
     } else {
-        options.data_dir = Some(PathBuf::from(place));
+        options.data_dir = Some(PathBuf::from(location));
     }
     match blobs {
         Some(url) if is_url(url) => {
             bucket_of(&format!("--{option}-blobs"), url)?;
             options.blob_url = Some(url.to_owned());
         }
-        Some(_) if !is_url(place) => {
+        Some(_) if !is_url(location) => {
             return Err(StartError::Option(format!(
                 "--{option}-blobs must be s3://<bucket>/<prefix>: blobs of a directory are in it"
             )));

@@ -23,9 +23,9 @@ pub(super) async fn list(
     call: &Authorized<audit::ListEntriesRequest>,
 ) -> Result<audit::ListEntriesResponse> {
     let request = call.request();
-    let places = [("resource", request.resource.as_str()), ("within", request.within.as_str())];
+    let scopes = [("resource", request.resource.as_str()), ("within", request.within.as_str())];
     let wanted = EntryFilter {
-        sequence: sequence(call, &request.organization, &places)?,
+        sequence: sequence(call, &request.organization, &scopes)?,
         resource: request.resource.clone(),
         within: request.within.clone(),
         actor: request.actor.clone(),
@@ -43,7 +43,7 @@ pub(super) async fn list(
         filter: filter.encode_to_vec(),
     };
     let page = Page::validate(call, &page, ORDERS, (0, Direction::Descending))?;
-    let limits = Limits { found: page.size, examined: EXAMINED };
+    let limits = Limits { matches: page.size, examined: EXAMINED };
     let found = scan(tx, call, &wanted, span(&page), limits).await?;
     let entries = found.rows.iter().map(|row| snapshots::entry(call, row)).collect();
     Ok(audit::ListEntriesResponse { entries, next_page_token: next_token(call, &page, &found) })
@@ -72,7 +72,7 @@ pub(super) async fn history(
         filter: request.resource.clone().into_bytes(),
     };
     let page = Page::validate(call, &page, ORDERS, (0, Direction::Ascending))?;
-    let limits = Limits { found: page.size, examined: EXAMINED };
+    let limits = Limits { matches: page.size, examined: EXAMINED };
     let mut found = scan(tx, call, &wanted, span(&page), limits).await?;
     let entries = snapshots::entries(tx, call, &found.rows).await?;
     if let Some(last) = entries.last().filter(|_| entries.len() < found.rows.len()) {

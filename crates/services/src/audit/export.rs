@@ -36,7 +36,7 @@ pub(super) async fn look(
     };
     let after = cursor.unwrap_or(request.after);
     let span = Span { after, before: i64::MAX, direction: Direction::Ascending };
-    let limits = Limits { found: AT_ONCE, examined: EXAMINED_BY_WATCH };
+    let limits = Limits { matches: AT_ONCE, examined: EXAMINED_BY_WATCH };
     let matches = scan(tx, call, &filter, span, limits).await?;
     let entries = snapshots::entries(tx, call, &matches.rows).await?;
     let is_whole = entries.len() == matches.rows.len();

@@ -147,7 +147,7 @@ impl<'a> ScanIndex<'a> {
 /// How much a scan finds and looks at, each at most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    pub(super) found: usize,
+    pub(super) matches: usize,
     pub(super) examined: usize,
 }
 
@@ -175,7 +175,7 @@ pub(super) async fn scan<T>(
             }
             if wanted.admits(&row) && sees(call, &row) {
                 found.rows.push(row);
-                if found.rows.len() == limits.found {
+                if found.rows.len() == limits.matches {
                     return Ok(found);
                 }
             }

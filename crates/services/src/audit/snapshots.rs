@@ -9,7 +9,7 @@ use bowline_store::{ReadTx, Value};
 use super::scan::Row;
 
 /// Bytes of snapshots that one response carries at most; the entry that goes past it is still whole.
-const IMAGE_BYTES: usize = 2 << 20;
+const MAX_SNAPSHOT_BYTES: usize = 2 << 20;
 
 /// The row as an entry without snapshots.
 pub(super) fn entry<T>(call: &Authorized<T>, row: &Row) -> Entry {
@@ -42,7 +42,7 @@ pub(super) async fn entries<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[Ro
         let (entry, size) = with_snapshots(tx, call, row).await?;
         entries.push(entry);
         bytes += size;
-        if bytes > IMAGE_BYTES {
+        if bytes > MAX_SNAPSHOT_BYTES {
             break;
         }
     }

@@ -29,12 +29,12 @@ impl Sequence {
 /// # Errors
 /// INVALID_ARGUMENT where it names none or several, PERMISSION_DENIED where the caller may see nothing of it.
 pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&str, &str)]) -> Result<Sequence> {
-    let root = |place: &str| place.split('/').next().unwrap_or_default().to_owned();
+    let root = |scope: &str| scope.split('/').next().unwrap_or_default().to_owned();
     let mut named = organization.to_owned();
-    for (field, place) in places.iter().filter(|(_, place)| !place.is_empty()) {
+    for (field, scope) in places.iter().filter(|(_, scope)| !scope.is_empty()) {
         if named.is_empty() {
-            named = root(place);
-        } else if root(place) != named {
+            named = root(scope);
+        } else if root(scope) != named {
             return Err(Error::invalid_field(*field, format!("is not in organization {named}")));
         }
     }
@@ -51,22 +51,22 @@ pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&
             "must be the UIDP of an organization or a person, which is a root",
         ));
     }
-    let mut validated: Vec<&str> = places.iter().map(|(_, place)| *place).filter(|place| !place.is_empty()).collect();
+    let mut validated: Vec<&str> = places.iter().map(|(_, scope)| *scope).filter(|scope| !scope.is_empty()).collect();
     if validated.is_empty() {
         validated.push(&named);
     }
-    for place in validated {
-        require(call, place)?;
+    for scope in validated {
+        require(call, scope)?;
     }
     Ok(Sequence::Of(named))
 }
 
 /// Rejects a caller who may see no entry at the resource or below.
-fn require<T>(call: &Authorized<T>, place: &str) -> Result<()> {
-    if is_own(call, place) || call.grants().sees_around(place, call.needed()) {
+fn require<T>(call: &Authorized<T>, scope: &str) -> Result<()> {
+    if is_own(call, scope) || call.grants().sees_around(scope, call.needed()) {
         return Ok(());
     }
-    call.require_all(place, call.needed())?;
+    call.require_all(scope, call.needed())?;
     // The capability is held there, so nothing but a narrowed scope can have hidden it.
     Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"))
 }

@@ -26,7 +26,7 @@ pub(super) async fn look(
         None => ends(tx, &matches.sequence).await?.0,
     };
     let span = Span { after, before: i64::MAX, direction: Direction::Ascending };
-    let limits = Limits { found: AT_ONCE, examined: EXAMINED_BY_WATCH };
+    let limits = Limits { matches: AT_ONCE, examined: EXAMINED_BY_WATCH };
     let found = scan(tx, call, &matches, span, limits).await?;
     let entries = snapshots::entries(tx, call, &found.rows).await?;
     let is_whole = entries.len() == found.rows.len();
@@ -41,9 +41,9 @@ pub(super) async fn look(
 
 fn matches(call: &Authorized<WatchEntriesRequest>) -> Result<EntryFilter> {
     let request = call.request();
-    let places = [("resource", request.resource.as_str()), ("within", request.within.as_str())];
+    let scopes = [("resource", request.resource.as_str()), ("within", request.within.as_str())];
     Ok(EntryFilter {
-        sequence: sequence(call, &request.organization, &places)?,
+        sequence: sequence(call, &request.organization, &scopes)?,
         resource: request.resource.clone(),
         within: request.within.clone(),
         actor: request.actor.clone(),

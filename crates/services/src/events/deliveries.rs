@@ -101,13 +101,13 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListDeadLettersRequest>) ->
     let request = call.request();
     let uid = call.require_scope()?;
     require_something(tx, uid).await?;
-    let asked = PageRequest {
+    let page_request = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
         filter: uid.as_str().into(),
         ..PageRequest::default()
     };
-    let page = Page::validate(call, &asked, &[&["subscription"]], (0, Direction::Ascending))?;
+    let page = Page::validate(call, &page_request, &[&["subscription"]], (0, Direction::Ascending))?;
     let mut rows = read_page(tx, uid, &page).await?;
     let mut next_page_token = String::new();
     if rows.len() > page.size {
@@ -196,8 +196,8 @@ async fn redeliver(
     if redelivered == 0 {
         return Ok(Changed::nothing(response));
     }
-    let image = subscription.without_secrets().to_v2();
-    Ok(Changed::one(SUBSCRIPTION, uid, Some(&image), Some(&image), response))
+    let snapshot = subscription.without_secrets().to_v2();
+    Ok(Changed::one(SUBSCRIPTION, uid, Some(&snapshot), Some(&snapshot), response))
 }
 
 async fn require_dead_letter(tx: &mut ReadTx, uid: &Uidp, event_id: &str) -> Result<()> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bowline_delivery::DirectSender;
 use bowline_pipeline::Handlers;
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 
 use crate::tables::TABLES;
 
@@ -21,5 +21,5 @@ pub(crate) fn register(handlers: Handlers, sender: Option<&Arc<DirectSender>>) -
     attempts::register(handlers, sender)
 }
 
-/// What this domain holds of groups: subscriptions, which keep them.
-pub(crate) const BELONGINGS: Belongings = Belongings { tables: TABLES, delete: None };
+/// Resources of this domain in a group. A group with subscriptions cannot be deleted.
+pub(crate) const GROUP_CONTENTS: GroupContents = GroupContents { tables: TABLES, delete: None };

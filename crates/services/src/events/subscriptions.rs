@@ -18,7 +18,7 @@ use super::sink;
 use crate::tables::TABLES;
 
 /// Subscriptions that one organization may have: every event of it is checked against each of them.
-const MOST_IN_ORGANIZATION: i64 = 10_000;
+const MAX_IN_ORGANIZATION: i64 = 10_000;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -129,20 +129,20 @@ pub(super) async fn create<T>(
     ];
     tx.execute(sql, &params).await?;
     list::count(tx, &TABLE, &row.uid, 1).await?;
-    let told = row.without_secrets();
-    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(told.to_v1()) };
-    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&told.to_v2()), row.clone()).with_event(&row.uid, &event))
+    let public = row.without_secrets();
+    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(public.to_v1()) };
+    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&public.to_v2()), row.clone()).with_event(&row.uid, &event))
 }
 
 async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<()> {
     let organization = parent.root_str();
-    if counters::total(tx, TABLE.name, &Scope::Below(organization)).await? < MOST_IN_ORGANIZATION {
+    if counters::total(tx, TABLE.name, &Scope::Below(organization)).await? < MAX_IN_ORGANIZATION {
         return Ok(());
     }
     Err(Error::quota(
         organization,
         format!(
-            "an organization may hold {MOST_IN_ORGANIZATION} subscriptions; delete some, or subscribe one sink to a group further up"
+            "an organization may hold {MAX_IN_ORGANIZATION} subscriptions; delete some, or subscribe one sink to a group further up"
         ),
     ))
 }

@@ -2,7 +2,7 @@
 //! module turns its changes into a response, as far as the caller may list them.
 
 use bowline_contract::bowline::audit::v1::Image;
-use bowline_contract::bowline::preview::v1 as ours;
+use bowline_contract::bowline::preview::v1 as own;
 use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
 use bowline_contract::bowline::registry::v1 as registry;
 use bowline_contract::chainguard::capabilities::Capability;
@@ -24,19 +24,19 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     )
 }
 
-type Call = Authorized<ours::PreviewRequest>;
+type Call = Authorized<own::PreviewRequest>;
 
 /// Changes that a response lists, and pairs of identity and scope.
 const SHOWN: usize = 1000;
 /// Bytes of snapshots that a response carries, about.
-const IMAGE_BYTES: usize = 2 << 20;
+const MAX_SNAPSHOT_BYTES: usize = 2 << 20;
 
-async fn report(tx: &mut ReadTx, call: &Call, previewed: &Previewed) -> Result<ours::PreviewResponse> {
+async fn report(tx: &mut ReadTx, call: &Call, previewed: &Previewed) -> Result<own::PreviewResponse> {
     let visible: Vec<&Change> = previewed.changes.iter().filter(|change| may_list(call, change)).collect();
     let differences = capability_differences(tx, call, &previewed.changes).await?;
     let mut images = Images { call, bytes: 0 };
     let changes = visible.iter().take(SHOWN).map(|change| images.change(change)).collect();
-    Ok(ours::PreviewResponse {
+    Ok(own::PreviewResponse {
         method: previewed.method.clone(),
         changes,
         more_changes: beyond_shown(visible.len()),
@@ -62,8 +62,8 @@ fn may_list(call: &Call, change: &Change) -> bool {
 }
 
 /// The event; without its body where it may have what the caller may not list.
-fn event(event: &PreviewedEvent, shows_body: bool) -> ours::PreviewedEvent {
-    ours::PreviewedEvent {
+fn event(event: &PreviewedEvent, shows_body: bool) -> own::PreviewedEvent {
+    own::PreviewedEvent {
         r#type: event.event_type.clone(),
         group: event.body.group.clone(),
         subject: event.body.subject.clone(),
@@ -72,13 +72,13 @@ fn event(event: &PreviewedEvent, shows_body: bool) -> ours::PreviewedEvent {
     }
 }
 
-fn capability_change(call: &Call, one: &CapabilityDifference) -> ours::CapabilityChange {
+fn capability_change(call: &Call, one: &CapabilityDifference) -> own::CapabilityChange {
     let names = |set| {
         let mut names: Vec<String> = call.contract().capabilities().names(set).into_iter().map(String::from).collect();
         names.sort_unstable();
         names
     };
-    ours::CapabilityChange {
+    own::CapabilityChange {
         identity: one.identity.clone(),
         scope: one.scope.clone(),
         gained: names(&one.gained),
@@ -93,8 +93,8 @@ struct Images<'a> {
 }
 
 impl Images<'_> {
-    fn change(&mut self, change: &Change) -> ours::PreviewedChange {
-        ours::PreviewedChange {
+    fn change(&mut self, change: &Change) -> own::PreviewedChange {
+        own::PreviewedChange {
             kind: change.kind.into(),
             resource: change.uid.clone(),
             before: change.before.as_ref().map(|snapshot| self.image(snapshot)),
@@ -104,7 +104,7 @@ impl Images<'_> {
 
     fn image(&mut self, snapshot: &ResourceSnapshot) -> Image {
         let is_known = self.call.contract().pool().get_message_by_name(&snapshot.type_name).is_some();
-        let has_room = self.bytes <= IMAGE_BYTES;
+        let has_room = self.bytes <= MAX_SNAPSHOT_BYTES;
         self.bytes += snapshot.bytes.len();
         Image {
             r#type: snapshot.type_name.clone(),

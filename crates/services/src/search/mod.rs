@@ -122,7 +122,7 @@ async fn referenced(
     (kind, ranges): (Kind, &[UidRange]),
     reference: &ImageReference,
 ) -> Result<wire::SearchSection> {
-    let named = pasted::follow(tx, reference).await?;
+    let named = pasted::resolve_image_reference(tx, reference).await?;
     let named = named.filter(|named| ranges.iter().any(|range| range.contains(&named.repo)));
     let Some(named) = named else { return Ok(pages::whole(kind, Vec::new())) };
     let repo = std::slice::from_ref(&named.repo);

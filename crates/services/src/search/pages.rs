@@ -53,13 +53,18 @@ impl SectionPage {
         Ok(SectionPage { page, text })
     }
 
-    /// One more than the page has, to see whether there is a next one.
-    fn most(&self) -> usize {
+    /// One row more than the page has, to detect whether there is a next page.
+    fn limit(&self) -> usize {
         self.page.size + 1
     }
 
-    /// The results of the page, and the token of the next one from the last row that is shown.
-    fn cut<R, T>(&self, call: &Authorized<T>, rows: &mut Vec<R>, cursor: impl Fn(&R) -> (SortKey, String)) -> String {
+    /// Shortens `rows` to the page; returns the token of the next page, empty if there is none.
+    fn truncate<R, T>(
+        &self,
+        call: &Authorized<T>,
+        rows: &mut Vec<R>,
+        cursor: impl Fn(&R) -> (SortKey, String),
+    ) -> String {
         if rows.len() <= self.page.size {
             return String::new();
         }
@@ -88,8 +93,8 @@ pub(super) async fn names(
         None => Position::Within(0),
     });
     let mut search = NameSearch::new(named, &page.text, ranges)?;
-    let mut rows = search.after(tx, after.as_ref(), page.most()).await?;
-    let next_page_token = page.cut(call, &mut rows, |row| match &row.position {
+    let mut rows = search.after(tx, after.as_ref(), page.limit()).await?;
+    let next_page_token = page.truncate(call, &mut rows, |row| match &row.position {
         Position::Beginning(name, uid) => (SortKey::Text(name.clone()), uid.clone()),
         Position::Within(number) => (SortKey::Int(*number), row.uid.clone()),
     });
@@ -117,15 +122,15 @@ pub(super) async fn packages(
     };
     let mut rows: Vec<(char, PackageName)> = Vec::new();
     if begins {
-        let beginning = packages::beginning(tx, &page.text, (&after.0, &after.1), page.most()).await?;
+        let beginning = packages::beginning(tx, &page.text, (&after.0, &after.1), page.limit()).await?;
         rows.extend(beginning.into_iter().map(|package| ('b', package)));
     }
-    if rows.len() < page.most() && page.text.chars().count() >= TRIGRAM {
+    if rows.len() < page.limit() && page.text.chars().count() >= TRIGRAM {
         let after = if begins { ("", "") } else { (after.0.as_str(), after.1.as_str()) };
-        let within = packages::within(tx, &page.text, after, page.most() - rows.len()).await?;
+        let within = packages::within(tx, &page.text, after, page.limit() - rows.len()).await?;
         rows.extend(within.into_iter().map(|package| ('w', package)));
     }
-    let next_page_token = page.cut(call, &mut rows, |(part, package)| {
+    let next_page_token = page.truncate(call, &mut rows, |(part, package)| {
         (SortKey::Text(format!("{part}{}", package.folded)), package.id.clone())
     });
     let hits = rows.into_iter().map(|(_, package)| package_hit(package)).collect();
@@ -163,8 +168,8 @@ pub(super) async fn images(
     page: &SectionPage,
 ) -> Result<wire::SearchSection> {
     let after = page.page.cursor.as_ref().map_or("", |cursor| cursor.uid.as_str());
-    let mut repos = pasted::repos_with(tx, digest, ranges, after, page.most()).await?;
-    let next_page_token = page.cut(call, &mut repos, |repo| (SortKey::Int(0), repo.clone()));
+    let mut repos = pasted::repos_with(tx, digest, ranges, after, page.limit()).await?;
+    let next_page_token = page.truncate(call, &mut repos, |repo| (SortKey::Int(0), repo.clone()));
     let hits = hits::of_images(tx, call, &repos, digest).await?;
     Ok(wire::SearchSection { next_page_token, ..whole(Kind::Image, hits) })
 }

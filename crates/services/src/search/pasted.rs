@@ -44,8 +44,8 @@ pub(super) async fn kind_of<T>(tx: &mut ReadTx, call: &Authorized<T>, uid: &str)
     Ok(kind.filter(|kind| kind.is_visible(call, uid)))
 }
 
-/// What an image reference names.
-pub(super) struct Named {
+/// The repository, tag and digest that an image reference names.
+pub(super) struct ImageReferenceMatch {
     pub(super) repo: String,
     /// UIDP of the tag, if the reference has one and it is there.
     pub(super) tag: Option<String>,
@@ -53,19 +53,23 @@ pub(super) struct Named {
     pub(super) digest: Option<String>,
 }
 
-/// Follows a reference, without the host if it begins with one. The caller must check visibility.
-pub(super) async fn follow(tx: &mut ReadTx, reference: &ImageReference) -> Result<Option<Named>> {
+/// Resolves a reference, without the host if it begins with one. The caller must check visibility.
+pub(super) async fn resolve_image_reference(
+    tx: &mut ReadTx,
+    reference: &ImageReference,
+) -> Result<Option<ImageReferenceMatch>> {
     let mut paths = vec![reference.path.as_str()];
     if let Some((host, rest)) = reference.path.split_once('/') {
-        let is_host = host.contains(['.', ':']) || host == "localhost" || host.len() == ROOT_LENGTH;
-        paths.extend(is_host.then_some(rest));
+        // A host, or an organization's UIDP before a path that is complete without it.
+        let is_prefix = host.contains(['.', ':']) || host == "localhost" || host.len() == ROOT_LENGTH;
+        paths.extend(is_prefix.then_some(rest));
     }
     for path in paths {
         let Some(repo) = references::repo(tx, path).await? else { continue };
         let tag = references::tag(tx, &repo, &reference.tag).await?;
         let is_there = references::has_manifest(tx, &repo, &reference.digest).await?;
         let digest = is_there.then(|| reference.digest.clone());
-        return Ok(Some(Named { repo: repo.into(), tag, digest }));
+        return Ok(Some(ImageReferenceMatch { repo: repo.into(), tag, digest }));
     }
     Ok(None)
 }

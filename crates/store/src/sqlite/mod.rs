@@ -60,7 +60,7 @@ const WRITER_MMAP: u64 = 256 << 20;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Most bytes of the write-ahead log before it is checkpointed.
+/// Maximum bytes of the write-ahead log before it is checkpointed.
 const LOG: u64 = 64 << 20;
 
 #[derive(Clone)]
@@ -259,7 +259,7 @@ impl SqliteTx {
 thread_local! {
     /// Set while this thread runs a closure: a nested transaction would read
     /// another snapshot or wait for itself.
-    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static IS_OPEN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Marks the thread as running a closure, until dropped (also by a panic).
@@ -267,7 +267,7 @@ struct OpenTransaction;
 
 impl OpenTransaction {
     fn begin() -> Result<Self, StoreError> {
-        if INSIDE.replace(true) {
+        if IS_OPEN.replace(true) {
             return Err(StoreError::bug("a transaction inside a transaction"));
         }
         Ok(OpenTransaction)
@@ -276,7 +276,7 @@ impl OpenTransaction {
 
 impl Drop for OpenTransaction {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        IS_OPEN.set(false);
     }
 }
 

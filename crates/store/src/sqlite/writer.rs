@@ -172,7 +172,7 @@ enum Lost {
     Retry,
     /// The disk failed at COMMIT. What is in the log now is unknown, so nothing
     /// more is written through this connection.
-    Broken(StoreError),
+    DiskFailed(StoreError),
 }
 
 struct Thread {
@@ -285,7 +285,7 @@ impl Thread {
                 Err(Lost::Retry) => {
                     tracing::warn!(jobs = group.len(), "write group lost, running one by one");
                 }
-                Err(Lost::Broken(error)) => {
+                Err(Lost::DiskFailed(error)) => {
                     tracing::error!(%error, jobs = group.len(), "write group lost");
                     for queued in group {
                         queued.job.fail(error.replicate());
@@ -306,7 +306,7 @@ impl Thread {
     fn together(&mut self, group: &mut [Queued]) -> Result<(), Lost> {
         let is_scratch = group.iter().all(|queued| queued.kind.flush == Flush::Later);
         let flush = if is_scratch { Flush::Later } else { Flush::AtCommit };
-        let mut tx = self.begin(flush).map_err(Lost::Broken)?;
+        let mut tx = self.begin(flush).map_err(Lost::DiskFailed)?;
         for queued in group {
             let kept = control(&tx, "SAVEPOINT job").is_ok() && {
                 let keep = queued.run(&mut tx);
@@ -328,7 +328,7 @@ impl Thread {
             Err(error) => {
                 let retry = !needs_reopen(&error);
                 self.put_back(tx, Some(&error));
-                Err(if retry { Lost::Retry } else { Lost::Broken(error) })
+                Err(if retry { Lost::Retry } else { Lost::DiskFailed(error) })
             }
         }
     }
@@ -363,11 +363,11 @@ impl Thread {
             None => WriteTx::new(Inner::Sqlite(self.file.open_writer()?)),
         };
         // It cannot be said within a transaction.
-        let told = match flush {
+        let flush_mode = match flush {
             Flush::AtCommit => Ok(()),
             Flush::Later => control(&tx, "PRAGMA synchronous = NORMAL"),
         };
-        match told.and_then(|()| control(&tx, "BEGIN IMMEDIATE")) {
+        match flush_mode.and_then(|()| control(&tx, "BEGIN IMMEDIATE")) {
             Ok(()) => Ok(tx),
             Err(error) => {
                 self.put_back(tx, Some(&error));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::ReviewStatus;
@@ -18,10 +18,10 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.validate::<BatchReviewEvents>(violations).write::<BatchReviewEvents>(handler!(review))
 }
 
-type Call = Authorized<ours::BatchReviewEventsRequest>;
+type Call = Authorized<own::BatchReviewEventsRequest>;
 
 /// What the request alone decides: every review names another event of the group, and a state.
-fn violations(request: &ours::BatchReviewEventsRequest) -> Vec<FieldViolation> {
+fn violations(request: &own::BatchReviewEventsRequest) -> Vec<FieldViolation> {
     let mut named = HashSet::new();
     let mut wrong = Vec::new();
     if request.reviews.is_empty() {
@@ -44,7 +44,7 @@ fn violations(request: &ours::BatchReviewEventsRequest) -> Vec<FieldViolation> {
     wrong
 }
 
-async fn review(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::BatchReviewEventsResponse>> {
+async fn review(tx: &mut WriteTx, call: &Call) -> Result<Changed<own::BatchReviewEventsResponse>> {
     let group = references::require_scope(tx, call).await?;
     let (mut changes, mut events) = (Vec::new(), Vec::new());
     for review in &call.request().reviews {
@@ -61,7 +61,7 @@ async fn review(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::BatchRevi
         }
         events.push(after.to_v1());
     }
-    let response = ours::BatchReviewEventsResponse { events };
+    let response = own::BatchReviewEventsResponse { events };
     if changes.is_empty() {
         return Ok(Changed::nothing(response));
     }

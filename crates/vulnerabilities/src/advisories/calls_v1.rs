@@ -28,13 +28,13 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .write::<Delete>(handler!(delete))
 }
 
-/// Most events that an advisory is created with.
-const MOST_FIRST_EVENTS: usize = 100;
+/// Maximum number of events that an advisory is created with.
+const MAX_FIRST_EVENTS: usize = 100;
 
 fn validate_new(advisory: &v1::Advisory) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
-    if advisory.events.len() > MOST_FIRST_EVENTS {
-        let description = format!("at most {MOST_FIRST_EVENTS} elements");
+    if advisory.events.len() > MAX_FIRST_EVENTS {
+        let description = format!("at most {MAX_FIRST_EVENTS} elements");
         wrong.push(FieldViolation { field: "advisory.events".into(), description });
     }
     for (i, event) in advisory.events.iter().enumerate() {

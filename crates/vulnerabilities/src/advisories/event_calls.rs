@@ -77,25 +77,25 @@ async fn create(
     let given = call.request().advisory_event.clone();
     let given = given.ok_or_else(|| Error::invalid_field("advisoryEvent", "advisoryEvent is required"))?;
     let event = operations::append_event(tx, call, &advisory, new_event(given, call.now())?).await?;
-    let told = v1::CreateAdvisoryEventRequest {
+    let rendered = v1::CreateAdvisoryEventRequest {
         parent_id: advisory.uid.as_str().into(),
         advisory_event: Some(event.rendered()),
     };
     Ok(Changed::one(ADVISORY_EVENT, &event.uid, None, Some(&event.rendered()), event.to_v1())
-        .with_event(&event.uid, &told))
+        .with_event(&event.uid, &rendered))
 }
 
 /// The events of an advisory, or the one event that is named.
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Result<v1::AdvisoryEventList> {
-    let place = call.require_scope()?;
-    let items = if let Some(event) = events::find(tx, place).await? {
+    let scope = call.require_scope()?;
+    let items = if let Some(event) = events::find(tx, scope).await? {
         vec![event.to_v1()]
     } else {
-        rows::require(tx, place).await?;
-        let events = events::load(tx, &[place.as_str()]).await?.remove(place.as_str()).unwrap_or_default();
+        rows::require(tx, scope).await?;
+        let events = events::load(tx, &[scope.as_str()]).await?.remove(scope.as_str()).unwrap_or_default();
         events.iter().map(EventRow::to_v1).collect()
     };
-    Ok(v1::AdvisoryEventList { parent_id: place.as_str().into(), items })
+    Ok(v1::AdvisoryEventList { parent_id: scope.as_str().into(), items })
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Result<Changed<v1::AdvisoryEvent>> {
@@ -103,9 +103,9 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Resul
     if after == before {
         return Ok(Changed::nothing(after.to_v1()));
     }
-    let told = after.rendered();
-    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.rendered()), Some(&told), after.to_v1())
-        .with_event(&after.uid, &told))
+    let rendered = after.rendered();
+    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.rendered()), Some(&rendered), after.to_v1())
+        .with_event(&after.uid, &rendered))
 }
 
 /// Changes the statement and the state of an event, as far as the caller may; returns the event before and after.

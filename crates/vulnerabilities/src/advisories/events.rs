@@ -13,11 +13,11 @@ use prost::Message;
 use super::publication;
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 
-/// Most events of an advisory.
-pub(crate) const MOST_EVENTS: i64 = 1000;
-/// Most bytes that the events of an advisory have together, and so the most that one advisory adds to a
+/// Maximum number of events of an advisory.
+pub(crate) const MAX_EVENTS: i64 = 1000;
+/// Maximum bytes that the events of an advisory have together, and so the most that one advisory adds to a
 /// response.
-pub(crate) const MOST_EVENT_BYTES: i64 = 4 << 20;
+pub(crate) const MAX_EVENT_BYTES: i64 = 4 << 20;
 
 const COLUMNS: &str = "uid, advisory, type, state, author, reviewer, at, created_at, body";
 
@@ -108,7 +108,7 @@ pub(crate) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<EventRow> {
 }
 
 /// The events of these advisories by advisory, the earliest first. What they can have is bounded by the advisories'
-/// [`MOST_EVENT_BYTES`]; a call for many advisories looks at `event_bytes` first.
+/// [`MAX_EVENT_BYTES`]; a call for many advisories looks at `event_bytes` first.
 pub(crate) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap<String, Vec<EventRow>>> {
     let mut by_advisory: HashMap<String, Vec<EventRow>> = HashMap::with_capacity(advisories.len());
     for advisories in advisories.chunks(LOADED_AT_ONCE) {
@@ -183,11 +183,11 @@ fn require_room(advisory: &AdvisoryRow, more: i64, bytes: i64) -> Result<()> {
         let description = format!("the advisory {} {what}; create another one", advisory.uid);
         Err(Error::quota(advisory.uid.as_str(), description))
     };
-    if advisory.event_count + more > MOST_EVENTS {
-        return refuse(format!("has {MOST_EVENTS} events, which is the most"));
+    if advisory.event_count + more > MAX_EVENTS {
+        return refuse(format!("has {MAX_EVENTS} events, which is the most"));
     }
-    if bytes > 0 && advisory.event_bytes + bytes > MOST_EVENT_BYTES {
-        return refuse(format!("would have events of more than {MOST_EVENT_BYTES} bytes"));
+    if bytes > 0 && advisory.event_bytes + bytes > MAX_EVENT_BYTES {
+        return refuse(format!("would have events of more than {MAX_EVENT_BYTES} bytes"));
     }
     Ok(())
 }
@@ -213,8 +213,9 @@ async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: M
 }
 
 /// Kind and time of the latest approved event; with `judging`, of those that assess the vulnerability.
-async fn latest_approved(tx: &mut ReadTx, advisory: &Uidp, judging: bool) -> Result<Option<(i64, Micros)>> {
-    let left_out = if judging { EventTypeFilter::ComponentLocationChanged } else { EventTypeFilter::Unspecified };
+async fn latest_approved(tx: &mut ReadTx, advisory: &Uidp, only_assessments: bool) -> Result<Option<(i64, Micros)>> {
+    let left_out =
+        if only_assessments { EventTypeFilter::ComponentLocationChanged } else { EventTypeFilter::Unspecified };
     let sql = "SELECT type, at FROM advisory_events WHERE advisory = $1 AND state = $2 AND type <> $3
                ORDER BY at DESC, created_at DESC, uid DESC LIMIT 1";
     let params =

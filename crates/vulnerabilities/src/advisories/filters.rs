@@ -128,9 +128,10 @@ impl Filters {
             tests.push(Clause { text: text.into(), values: vec![Value::from(&self.origin); 2] });
         }
         if !self.aliases.is_empty() && is_open("aliases") {
-            let places = list(self.aliases.len());
-            let text =
-                format!("EXISTS (SELECT 1 FROM advisory_aliases a WHERE a.advisory = @.uid AND a.alias IN ({places}))");
+            let placeholders = list(self.aliases.len());
+            let text = format!(
+                "EXISTS (SELECT 1 FROM advisory_aliases a WHERE a.advisory = @.uid AND a.alias IN ({placeholders}))"
+            );
             tests.push(Clause { text, values: texts(&self.aliases) });
         }
         let of_event = self.of_event();
@@ -146,9 +147,9 @@ impl Filters {
             tests.push(Clause { text: text + ")", values });
         }
         if !self.exclude_event_authors.is_empty() {
-            let places = list(self.exclude_event_authors.len());
+            let placeholders = list(self.exclude_event_authors.len());
             let text = format!(
-                "NOT EXISTS (SELECT 1 FROM advisory_events e WHERE e.advisory = @.uid AND e.author || '' IN ({places}))"
+                "NOT EXISTS (SELECT 1 FROM advisory_events e WHERE e.advisory = @.uid AND e.author || '' IN ({placeholders}))"
             );
             tests.push(Clause { text, values: texts(&self.exclude_event_authors) });
         }

@@ -2,7 +2,7 @@
 
 use bowline_core::{Result, UidRange, Uidp};
 use bowline_pipeline::Change;
-use bowline_resources::groups::Belongings;
+use bowline_resources::groups::GroupContents;
 use bowline_resources::list::{self, Listed};
 use bowline_store::{Value, WriteTx};
 
@@ -10,8 +10,8 @@ use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE};
 use crate::tables::TABLES;
 
 /// What this domain holds of groups.
-pub const BELONGINGS: Belongings =
-    Belongings { tables: TABLES, delete: Some(|tx, group| Box::pin(delete_of_group(tx, group))) };
+pub const GROUP_CONTENTS: GroupContents =
+    GroupContents { tables: TABLES, delete: Some(|tx, group| Box::pin(delete_of_group(tx, group))) };
 
 /// Deletes the advisories of a group that are marked as deleted: it has no others.
 async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {

@@ -13,16 +13,16 @@ use super::filters::{Filters, Source, WORDS};
 use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE, SHOWN};
 use super::{pagination, words};
 
-/// Most advisories that are checked and sorted at once: reading them costs about what finding a page costs where more match.
+/// Maximum number of advisories checked and sorted at once: reading them costs about as much as finding a page of more.
 const FEW: i64 = 5000;
 /// The same where an index has the page's order.
 const FEW_BY_UID: i64 = 2000;
 /// How far it is counted which of several filters that leave many leaves fewest, one step after the other.
 const MANY: [i64; 2] = [10_000, 50_000];
-/// Most bytes that the events of a page have: a page is shorter rather than larger.
+/// Maximum bytes that the events of a page have: a page is shorter rather than larger.
 const PAGE_BYTES: i64 = 32 << 20;
-/// Most packages of an origin that are looked up by index.
-const MOST_PACKAGES: i64 = 500;
+/// Maximum number of packages of an origin that are looked up by index.
+const MAX_PACKAGES: i64 = 500;
 
 /// A page of advisories, without their events.
 pub(super) struct AdvisoryPage {
@@ -65,7 +65,7 @@ pub(super) async fn page<R>(
         wanted.selection.clauses = organization.as_deref().map(in_organization).into_iter().collect();
         (list::rows_of(tx, table, &wanted.selection, &page).await?, Some(total))
     } else {
-        let by_uid = page.order == 0 && page.skip <= pagination::MOST_SKIPPED;
+        let by_uid = page.order == 0 && page.skip <= pagination::MAX_SKIPPED;
         match fewest(tx, wanted.filters, &wanted.selection.ranges, by_uid).await? {
             Fewest::Few(source) => {
                 let matching = matching(tx, table, column, &source, &wanted).await?;
@@ -126,9 +126,9 @@ pub(super) async fn resolve_origin(tx: &mut ReadTx, filters: &mut Filters) -> Re
         return Ok(());
     }
     let sql = "SELECT DISTINCT package FROM package_origins WHERE origin = $1 LIMIT $2";
-    let params = [Value::from(&filters.origin), Value::Int(MOST_PACKAGES + 1)];
+    let params = [Value::from(&filters.origin), Value::Int(MAX_PACKAGES + 1)];
     let packages: Vec<String> = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-    if packages.len() as i64 <= MOST_PACKAGES {
+    if packages.len() as i64 <= MAX_PACKAGES {
         filters.packages = packages;
         filters.packages.push(filters.origin.clone());
     }
@@ -261,8 +261,8 @@ async fn among(
 pub(super) fn one_of<'a>(query: &mut Sql<'a>, column: &str, values: &'a [String]) {
     let last = values.last().into_iter().cycle();
     let padded = values.iter().chain(last).take(values.len().next_power_of_two());
-    let places: Vec<String> = padded.map(|value| query.param(Value::from(value))).collect();
-    query.text += &format!("{column} IN ({})", places.join(", "));
+    let placeholders: Vec<String> = padded.map(|value| query.param(Value::from(value))).collect();
+    query.text += &format!("{column} IN ({})", placeholders.join(", "));
 }
 
 /// Adds the conditions, and the requested group.
@@ -304,7 +304,7 @@ async fn cut(tx: &mut ReadTx, mut matching: Vec<Match>, page: &Page) -> Result<V
     let skip = usize::try_from(page.skip).unwrap_or(usize::MAX);
     let uids: Vec<String> = matching.into_iter().skip(skip).take(page.size + 1).map(|found| found.uid).collect();
     let mut rows = rows::load(tx, &uids).await?;
-    let place = |row: &AdvisoryRow| uids.iter().position(|uid| uid == row.uid());
-    rows.sort_by_cached_key(place);
+    let position = |row: &AdvisoryRow| uids.iter().position(|uid| uid == row.uid());
+    rows.sort_by_cached_key(position);
     Ok(rows)
 }

@@ -27,7 +27,7 @@ mod words;
 
 use bowline_pipeline::Handlers;
 
-pub use groups::BELONGINGS;
+pub use groups::GROUP_CONTENTS;
 pub use ids::is_prefix;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {

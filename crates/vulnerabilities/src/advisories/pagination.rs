@@ -12,9 +12,9 @@ use super::filters::Source;
 use super::lists::{AdvisoryQuery, in_range, one_of, validate};
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 
-/// Most advisories that a page leaves out at its beginning: they are read all the same.
-pub(super) const MOST_SKIPPED: i64 = 1000;
-/// Most entries of an index in one batch.
+/// Maximum number of advisories that a page leaves out at its beginning: they are read all the same.
+pub(super) const MAX_SKIPPED: i64 = 1000;
+/// Maximum number of entries of an index in one batch.
 const LARGEST_BATCH: usize = 3200;
 
 /// The rows of the page, and one more if there are more.
@@ -125,9 +125,9 @@ fn batch<'a>(
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
     };
-    let (counted, told) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
+    let (counted, listed) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
     let mut query = Sql::new("SELECT f.uid, CAST(CASE WHEN 1 = 1");
-    for other in told {
+    for other in listed {
         query.text += " AND ";
         push_clause(&mut query, "advisories", &other.has("f.uid"));
     }

@@ -65,14 +65,14 @@ pub(super) async fn decide<T>(
 pub(super) async fn require_may_decide<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
-    place: &Uidp,
+    scope: &Uidp,
     author: &str,
 ) -> Result<()> {
-    call.require_all(place.as_str(), &list::capability(call, Capability::CapAdvisoriesApprove))?;
-    if author == call.principal().subject() && settings::second_reviewer(tx, place).await? {
+    call.require_all(scope.as_str(), &list::capability(call, Capability::CapAdvisoriesApprove))?;
+    if author == call.principal().subject() && settings::second_reviewer(tx, scope).await? {
         return Err(Error::precondition(
             "SECOND_REVIEWER_REQUIRED",
-            place.as_str(),
+            scope.as_str(),
             "events of this group are reviewed by someone other than their author; ask another reviewer",
         ));
     }

@@ -1,6 +1,6 @@
 //! How groups review and publish their advisories.
 
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as methods;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Result, Uidp};
@@ -17,10 +17,10 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 }
 
 /// What is set for a group; nothing is on until someone turns it on.
-async fn of(tx: &mut ReadTx, group: &Uidp) -> Result<ours::AdvisorySettings> {
+async fn of(tx: &mut ReadTx, group: &Uidp) -> Result<own::AdvisorySettings> {
     let sql = "SELECT is_public, second_reviewer, updated_at FROM advisory_settings WHERE place = $1";
     let read = |row: &Row<'_>| {
-        Ok::<_, Error>(ours::AdvisorySettings {
+        Ok::<_, Error>(own::AdvisorySettings {
             uid: group.as_str().into(),
             public: row.bool(0)?,
             second_reviewer_required: row.bool(1)?,
@@ -28,18 +28,18 @@ async fn of(tx: &mut ReadTx, group: &Uidp) -> Result<ours::AdvisorySettings> {
         })
     };
     let found = tx.query_opt(sql, &[Value::from(group.as_str())], read).await?;
-    Ok(found.unwrap_or_else(|| ours::AdvisorySettings { uid: group.as_str().into(), ..Default::default() }))
+    Ok(found.unwrap_or_else(|| own::AdvisorySettings { uid: group.as_str().into(), ..Default::default() }))
 }
 
-async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetAdvisorySettingsRequest>) -> Result<ours::AdvisorySettings> {
+async fn get(tx: &mut ReadTx, call: &Authorized<own::GetAdvisorySettingsRequest>) -> Result<own::AdvisorySettings> {
     require_group(tx, call.require_scope()?).await?;
     of(tx, call.require_scope()?).await
 }
 
 async fn update(
     tx: &mut WriteTx,
-    call: &Authorized<ours::UpdateAdvisorySettingsRequest>,
-) -> Result<Changed<ours::AdvisorySettings>> {
+    call: &Authorized<own::UpdateAdvisorySettingsRequest>,
+) -> Result<Changed<own::AdvisorySettings>> {
     let group = call.require_scope()?;
     require_group(tx, group).await?;
     let (before, given, mask) =
@@ -82,8 +82,8 @@ async fn update(
 }
 
 /// Whether a group at or above `place` requires a second person to review events.
-pub(super) async fn second_reviewer(tx: &mut ReadTx, place: &Uidp) -> Result<bool> {
-    let params: Vec<Value<'_>> = place.self_and_ancestors().map(Value::from).collect();
+pub(super) async fn second_reviewer(tx: &mut ReadTx, scope: &Uidp) -> Result<bool> {
+    let params: Vec<Value<'_>> = scope.self_and_ancestors().map(Value::from).collect();
     let sql = format!(
         "SELECT count(*) FROM advisory_settings WHERE second_reviewer AND place IN ({})",
         placeholders(1, params.len())

@@ -113,7 +113,7 @@ fn same<From: Message, To: Message + Default>(message: &From) -> Result<To> {
 
 /// What an event lacks to say something, by field.
 pub(super) fn validate(event: &v1::AdvisoryEvent) -> Option<(&'static str, &'static str)> {
-    if event.findings.len() > MOST_FINDINGS {
+    if event.findings.len() > MAX_FINDINGS {
         return Some(("findings", "at most 1048576 bytes"));
     }
     match &event.r#type {
@@ -131,8 +131,8 @@ pub(super) fn validate(event: &v1::AdvisoryEvent) -> Option<(&'static str, &'sta
     }
 }
 
-/// Most bytes of what a scanner wrote about one event.
-const MOST_FINDINGS: usize = 1 << 20;
+/// Maximum bytes of what a scanner wrote about one event.
+const MAX_FINDINGS: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_component_is_no_event_of_the_second_version() {
+    fn a_moved_component_is_not_an_event_of_v2() {
         assert_eq!(event(Type::ComponentLocationChanged(Default::default())).to_v2().unwrap(), None);
     }
 

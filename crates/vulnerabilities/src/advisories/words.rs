@@ -11,7 +11,7 @@ use super::lists::in_range;
 
 /// Trigrams of a text that are weighed.
 const WEIGHED: usize = 16;
-/// Most advisories with a trigram that are counted to estimate how rare it is.
+/// Maximum number of advisories with a trigram that are counted to estimate how rare it is.
 const LOOKED_AT: i64 = 500;
 /// A trigram that more than one of so many advisories have finds too many: then the whole phrase is looked for.
 const FREQUENT: i64 = 10;

@@ -10,9 +10,9 @@ use bowline_pipeline::{Answer, Handlers};
 use super::published::Published;
 use crate::advisories::rows::folded;
 
-/// Most names of one call.
-const MOST_NAMES: usize = 200;
-/// Most bytes of a name, and of a package's.
+/// Maximum number of names of one call.
+const MAX_NAMES: usize = 200;
+/// Maximum bytes of a name, and of a package's.
 const LONGEST: usize = 512;
 
 pub(super) fn register(handlers: Handlers, published: &Arc<Published>) -> Handlers {
@@ -30,8 +30,8 @@ pub(super) fn register(handlers: Handlers, published: &Arc<Published>) -> Handle
 
 /// No permission stands before this method, so that its field rules are checked here.
 async fn list(published: &Published, id: &str, cves: &[String]) -> Result<Answer> {
-    if cves.len() > MOST_NAMES {
-        return Err(Error::invalid_field("cves", format!("at most {MOST_NAMES} elements")));
+    if cves.len() > MAX_NAMES {
+        return Err(Error::invalid_field("cves", format!("at most {MAX_NAMES} elements")));
     }
     let is_wrong = |text: &str| text.len() > LONGEST || text.contains('\0');
     if is_wrong(id) {

@@ -1,6 +1,6 @@
 //! What the approval of an event would publish.
 
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::bowline::vulnerabilities::v1::UnchangedReason;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::PreviewPublication;
 use bowline_contract::v1::vulnerabilities::ReviewStatus;
@@ -19,8 +19,8 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 async fn preview(
     tx: &mut ReadTx,
-    call: &Authorized<ours::PreviewPublicationRequest>,
-) -> Result<ours::PublicationPreview> {
+    call: &Authorized<own::PreviewPublicationRequest>,
+) -> Result<own::PublicationPreview> {
     let uid = call.require_scope()?;
     let event = events::require(tx, uid).await?;
     let absent = || Error::not_found(ADVISORY_EVENT, uid.as_str());
@@ -39,7 +39,7 @@ async fn preview(
     };
     // An advisory without events is in no document.
     let read = |draft: &v2::DocumentAdvisory| Some(draft.clone()).filter(|one| is_read && !one.events.is_empty());
-    Ok(ours::PublicationPreview {
+    Ok(own::PublicationPreview {
         published: read(&drafts.now),
         approved: read(&drafts.then),
         document: drafts.document,

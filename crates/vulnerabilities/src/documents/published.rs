@@ -13,16 +13,16 @@ use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::pieces::{self, Piece, PublicGroup};
 
-/// Most bytes of a response, encoded.
-const MOST_ANSWER: usize = 64 << 20;
-/// Most advisories of a response that is read from the database.
-const MOST_READ: i64 = 2000;
+/// Maximum bytes of a response, encoded.
+const MAX_RESPONSE: usize = 64 << 20;
+/// Maximum number of advisories of a response that is read from the database.
+const MAX_READ: i64 = 2000;
 
 #[derive(Default)]
 pub struct Published {
     /// Absent in a server that only describes its methods.
     db: Option<Db>,
-    /// Most bytes of memory that advisories take; beyond it, advisories that are requested by name are read
+    /// Maximum bytes of memory that advisories take; beyond it, advisories that are requested by name are read
     /// from the database.
     most_memory: usize,
     snapshot: RwLock<Option<Arc<Snapshot>>>,
@@ -99,7 +99,7 @@ impl Published {
         let found = match &self.db {
             Some(db) if !snapshot.fits && !is_whole => {
                 let document = document.to_owned();
-                let most = (MOST_READ, MOST_ANSWER);
+                let most = (MAX_READ, MAX_RESPONSE);
                 let read = db.read(move |tx| Box::pin(async move { pieces::named(tx, &document, &names, most).await }));
                 read.await?.map(|found| answer(&by_document(found.into_iter().map(Arc::new))))
             }
@@ -133,7 +133,7 @@ async fn load(db: &Db, group: &str, most: usize) -> Result<Vec<Arc<Piece>>> {
 /// A response with these documents, unless they are larger than one may be.
 fn bounded(documents: &BTreeMap<String, Vec<Arc<Piece>>>) -> Option<Answer> {
     let bytes: usize = documents.values().flatten().map(|piece| piece.bytes()).sum();
-    (bytes <= MOST_ANSWER).then(|| answer(documents))
+    (bytes <= MAX_RESPONSE).then(|| answer(documents))
 }
 
 fn by_document(pieces: impl Iterator<Item = Arc<Piece>>) -> BTreeMap<String, Vec<Arc<Piece>>> {
@@ -183,7 +183,7 @@ impl Snapshot {
 
     fn encode_whole(&self) -> Option<Answer> {
         let bytes: usize = self.documents.values().flatten().map(|piece| piece.wire.len()).sum();
-        (bytes <= MOST_ANSWER).then(|| answer(&self.documents))
+        (bytes <= MAX_RESPONSE).then(|| answer(&self.documents))
     }
 }
 
@@ -202,7 +202,7 @@ fn answer(documents: &BTreeMap<String, Vec<Arc<Piece>>>) -> Answer {
         }
     }
     let payload: Bytes = payload.freeze();
-    let digest = bowline_authn::wrap::sha256(&payload);
+    let digest = bowline_authn::crypto::sha256(&payload);
     Answer { tag: Some(hex(&digest[..16]).into()), payload }
 }
 

@@ -51,16 +51,16 @@ pub(super) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
 }
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
-/// Most days of one call.
-const MOST_DAYS: i64 = 366;
-/// Most tags of one call.
-const MOST_TAGS: usize = 50;
-/// Most images whose SBOMs one call reads.
-const MOST_IMAGES: usize = 100;
-/// Most moves of a tag that one call looks at, the latest ones.
-const MOST_MOVES: i64 = 10_000;
-/// Most events that one call looks at.
-const MOST_EVENTS: i64 = 50_000;
+/// Maximum days of one call.
+const MAX_DAYS: i64 = 366;
+/// Maximum number of tags of one call.
+const MAX_TAGS: usize = 50;
+/// Maximum number of images whose SBOMs one call reads.
+const MAX_IMAGES: usize = 100;
+/// Maximum number of moves of a tag that one call looks at, the latest ones.
+const MAX_MOVES: i64 = 10_000;
+/// Maximum number of events that one call looks at.
+const MAX_EVENTS: i64 = 50_000;
 /// Names that one statement has.
 const NAMES_AT_ONCE: usize = 200;
 /// The tag that is meant where none is named.
@@ -97,8 +97,8 @@ impl ResolvedQuery {
                 of_repo.insert(USUAL_TAG.into());
             }
         }
-        if tags.values().map(BTreeSet::len).sum::<usize>() > MOST_TAGS {
-            return Err(Error::invalid_field("imageRefs", format!("at most {MOST_TAGS} tags together")));
+        if tags.values().map(BTreeSet::len).sum::<usize>() > MAX_TAGS {
+            return Err(Error::invalid_field("imageRefs", format!("at most {MAX_TAGS} tags together")));
         }
         let [first, last] = times.map(|(field, time)| {
             let time = time.ok_or_else(|| Error::invalid_field(field, format!("{field} is required")));
@@ -108,8 +108,8 @@ impl ResolvedQuery {
         if last < first {
             return Err(Error::invalid_field(times[1].0, format!("must not be before {}", times[0].0)));
         }
-        if last - first >= MOST_DAYS {
-            return Err(Error::invalid_field(times[0].0, format!("at most {MOST_DAYS} days are reported at once")));
+        if last - first >= MAX_DAYS {
+            return Err(Error::invalid_field(times[0].0, format!("at most {MAX_DAYS} days are reported at once")));
         }
         Ok(ResolvedQuery { tags, days: (first..=last).map(|day| day * DAY).collect() })
     }
@@ -134,7 +134,7 @@ struct Resolution {
 
 /// What the tags showed: the images that they were at, and where their SBOMs may be.
 struct Shown {
-    asked: ResolvedQuery,
+    query: ResolvedQuery,
     repos: Vec<(Uidp, HashMap<Micros, Vec<String>>)>,
     /// By repository, in their order, and digest.
     sources: HashMap<(usize, String), Candidates>,
@@ -142,22 +142,22 @@ struct Shown {
 
 /// The same with the packages of the images.
 struct Known {
-    asked: ResolvedQuery,
+    query: ResolvedQuery,
     repos: Vec<(Uidp, HashMap<Micros, BTreeSet<String>>)>,
 }
 
-async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, asked: ResolvedQuery) -> Result<Shown> {
-    let mut shown = Shown { asked, repos: Vec::new(), sources: HashMap::new() };
+async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, query: ResolvedQuery) -> Result<Shown> {
+    let mut shown = Shown { query, repos: Vec::new(), sources: HashMap::new() };
     let mut images = 0;
-    for (repo, tags) in shown.asked.tags.clone() {
+    for (repo, tags) in shown.query.tags.clone() {
         for (repo, _) in visible_repos(tx, call, &repo).await? {
-            let by_day = images_by_day(tx, &repo, &tags, &shown.asked).await?;
+            let by_day = images_by_day(tx, &repo, &tags, &shown.query).await?;
             let digests: BTreeSet<&String> = by_day.values().flatten().collect();
             images += digests.len();
-            if images > MOST_IMAGES {
+            if images > MAX_IMAGES {
                 return Err(Error::new(
                     Reason::RequestTooLarge,
-                    format!("The tags were at more than {MOST_IMAGES} images: name fewer, or a shorter time"),
+                    format!("The tags were at more than {MAX_IMAGES} images: name fewer, or a shorter time"),
                 ));
             }
             for digest in digests {
@@ -183,16 +183,16 @@ impl Shown {
         let of_repo = |(n, (repo, by_day)): (usize, (Uidp, HashMap<Micros, Vec<String>>))| {
             (repo, by_day.into_iter().map(|(day, digests)| (day, named(n, digests))).collect())
         };
-        Ok(Known { asked: self.asked, repos: self.repos.into_iter().enumerate().map(of_repo).collect() })
+        Ok(Known { query: self.query, repos: self.repos.into_iter().enumerate().map(of_repo).collect() })
     }
 }
 
 async fn reports(tx: &mut ReadTx, known: &Known) -> Result<Vec<v2::ResolvedVulnsReport>> {
-    let asked = &known.asked;
+    let query = &known.query;
     let mut by_day: BTreeMap<Micros, BTreeMap<String, Resolution>> = BTreeMap::new();
     for (repo, packages) in &known.repos {
         let names: BTreeSet<&String> = packages.values().flatten().collect();
-        for resolution in resolutions(tx, repo, &names, asked).await? {
+        for resolution in resolutions(tx, repo, &names, query).await? {
             let day = resolution.at.div_euclid(DAY) * DAY;
             if packages.get(&day).is_some_and(|packages| packages.contains(&resolution.package)) {
                 by_day.entry(day).or_default().insert(resolution.advisory.clone(), resolution);
@@ -211,7 +211,7 @@ async fn reports(tx: &mut ReadTx, known: &Known) -> Result<Vec<v2::ResolvedVulns
             .map(|one| one.rendered(&severities))
             .collect(),
     };
-    Ok(asked.days.iter().map(report).collect())
+    Ok(query.days.iter().map(report).collect())
 }
 
 impl Resolution {
@@ -233,12 +233,12 @@ async fn images_by_day(
     tx: &mut ReadTx,
     repo: &Uidp,
     tags: &BTreeSet<String>,
-    asked: &ResolvedQuery,
+    query: &ResolvedQuery,
 ) -> Result<HashMap<Micros, Vec<String>>> {
     let mut by_day: HashMap<Micros, Vec<String>> = HashMap::new();
     for tag in tags {
-        let moves = moves(tx, repo, tag, asked.end()).await?;
-        for day in &asked.days {
+        let moves = moves(tx, repo, tag, query.end()).await?;
+        for day in &query.days {
             by_day.entry(*day).or_default().extend(at_day(&moves, *day).map(str::to_owned));
         }
     }
@@ -249,7 +249,7 @@ async fn images_by_day(
 async fn moves(tx: &mut ReadTx, repo: &Uidp, tag: &str, end: Micros) -> Result<Vec<(Micros, String)>> {
     let sql = "SELECT at, digest FROM tag_history WHERE repo = $1 AND name = $2 AND at < $3
                ORDER BY at DESC, id DESC LIMIT $4";
-    let params = [Value::from(repo.as_str()), Value::from(tag), Value::Int(end), Value::Int(MOST_MOVES)];
+    let params = [Value::from(repo.as_str()), Value::from(tag), Value::Int(end), Value::Int(MAX_MOVES)];
     let mut moves = tx.query(sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.text(1)?))).await?;
     moves.reverse();
     Ok(moves)
@@ -267,16 +267,16 @@ async fn resolutions(
     tx: &mut ReadTx,
     repo: &Uidp,
     names: &BTreeSet<&String>,
-    asked: &ResolvedQuery,
+    query: &ResolvedQuery,
 ) -> Result<Vec<Resolution>> {
     let above: Vec<&str> = repo.self_and_ancestors().skip(1).collect();
     let names: Vec<&String> = names.iter().copied().collect();
     let mut found = Vec::new();
     for names in names.chunks(NAMES_AT_ONCE) {
-        let mut params = vec![Value::from(ReviewStatus::Approved as i32), Value::Int(asked.start())];
+        let mut params = vec![Value::from(ReviewStatus::Approved as i32), Value::Int(query.start())];
         params.extend(above.iter().copied().map(Value::from));
         params.extend(names.iter().copied().map(Value::from));
-        params.push(Value::Int(MOST_EVENTS + 1));
+        params.push(Value::Int(MAX_EVENTS + 1));
         let sql = format!(
             "SELECT a.uid, a.artifact_name, a.advisory_id, a.aliases, e.type, e.at FROM advisories a
              JOIN advisory_events e ON e.advisory = a.uid AND e.state = $1
@@ -289,13 +289,13 @@ async fn resolutions(
             params.len()
         );
         let events = tx.query(&sql, &params, read).await?;
-        if events.len() as i64 > MOST_EVENTS {
+        if events.len() as i64 > MAX_EVENTS {
             return Err(Error::new(
                 Reason::RequestTooLarge,
                 "The advisories about these images have too many events for one report: name fewer images",
             ));
         }
-        found.extend(turns(events).filter(|one| (asked.start()..asked.end()).contains(&one.at)));
+        found.extend(turns(events).filter(|one| (query.start()..query.end()).contains(&one.at)));
     }
     Ok(found)
 }
@@ -316,8 +316,8 @@ fn turns(events: Vec<(i64, Resolution)>) -> impl Iterator<Item = Resolution> {
     let resolves =
         |kind: i64| kind == EventTypeFilter::Fixed as i64 || kind == EventTypeFilter::FalsePositiveDetermination as i64;
     let mut before: Option<(String, bool)> = None;
-    let judging = events.into_iter().filter(|(kind, _)| *kind != EventTypeFilter::ComponentLocationChanged as i64);
-    judging.filter_map(move |(kind, event)| {
+    let assessments = events.into_iter().filter(|(kind, _)| *kind != EventTypeFilter::ComponentLocationChanged as i64);
+    assessments.filter_map(move |(kind, event)| {
         let was = before.as_ref().is_some_and(|(advisory, was)| *advisory == event.advisory && *was);
         before = Some((event.advisory.clone(), resolves(kind)));
         (resolves(kind) && !was).then_some(event)

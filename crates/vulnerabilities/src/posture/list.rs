@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_core::{Error, Result, UidRange, hex};
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest};

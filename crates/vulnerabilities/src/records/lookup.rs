@@ -10,13 +10,13 @@ use bowline_store::{Db, ReadTx, Row, Value};
 use super::statements::among;
 use super::visible::{Generations, VISIBLE};
 
-/// Most records in the response to one query; the rest is on further pages.
-const MOST_OF_A_QUERY: usize = 1000;
-/// Most records of all queries of a batch together.
-const MOST_OF_A_BATCH: usize = 50_000;
+/// Maximum number of records in the response to one query; the rest is on further pages.
+const MAX_PER_QUERY: usize = 1000;
+/// Maximum number of records of all queries of a batch together.
+const MAX_PER_BATCH: usize = 50_000;
 /// Bytes of whole records in one response.
-const MOST_BYTES: usize = 32 << 20;
-/// Most packages of one statement: its result is held in memory.
+const MAX_BYTES: usize = 32 << 20;
+/// Maximum number of packages of one statement: its result is held in memory.
 const PACKAGES_AT_ONCE: usize = 64;
 
 /// Queries of the visible records.
@@ -37,15 +37,15 @@ pub struct Query {
     pub after: String,
 }
 
-/// Records that were found, by id.
+/// Matching records, by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Results<T> {
-    pub found: Vec<T>,
+    pub matches: Vec<T>,
     /// The id to continue after, where there are more.
     pub next: Option<String>,
 }
 
-/// A record that a query found.
+/// A record that matches a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMatch {
     pub id: String,
@@ -113,22 +113,22 @@ impl RecordLookup {
 /// Reads the bodies, as many as a response may have.
 async fn whole(tx: &mut ReadTx, results: Results<RecordMatch>) -> Result<Results<Vec<u8>>> {
     let (mut found, mut bytes, mut last) = (Vec::new(), 0, None);
-    for part in results.found.chunks(32) {
-        let (places, values) = among(1, part.iter().map(|found| Value::Int(found.n)));
-        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {places}");
+    for part in results.matches.chunks(32) {
+        let (placeholders, values) = among(1, part.iter().map(|found| Value::Int(found.n)));
+        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {placeholders}");
         let rows = tx.query(&sql, &values, |row| Ok::<_, Error>((row.int(0)?, row.bytes(1)?))).await?;
         let mut bodies: BTreeMap<i64, Vec<u8>> = rows.into_iter().collect();
         for record in part {
             let body = bodies.remove(&record.n).ok_or_else(|| Error::internal("a record has no body"))?;
             bytes += body.len();
-            if bytes > MOST_BYTES && last.is_some() {
-                return Ok(Results { found, next: last });
+            if bytes > MAX_BYTES && last.is_some() {
+                return Ok(Results { matches: found, next: last });
             }
             last = Some(record.id.clone());
             found.push(body);
         }
     }
-    Ok(Results { found, next: results.next })
+    Ok(Results { matches: found, next: results.next })
 }
 
 async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<RecordMatch>>> {
@@ -140,19 +140,19 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<RecordMa
     for (index, query) in queries.iter().enumerate().filter(|(index, _)| same[*index] == *index) {
         packages.entry(PackageKey::new(&query.ecosystem, &query.name)).or_default().push(index);
     }
-    let asked: Vec<VersionQuery<'_>> =
+    let versions: Vec<VersionQuery<'_>> =
         queries.iter().map(|query| VersionQuery::new(&query.ecosystem, query.version.as_deref())).collect();
-    let mut results = vec![Results { found: Vec::new(), next: None }; queries.len()];
+    let mut results = vec![Results { matches: Vec::new(), next: None }; queries.len()];
     let generations = Generations::read(tx).await?;
-    let mut budget = MOST_OF_A_BATCH;
+    let mut budget = MAX_PER_BATCH;
     let packages: Vec<(PackageKey, Vec<usize>)> = packages.into_iter().collect();
     for part in packages.chunks(PACKAGES_AT_ONCE) {
         if budget > 0 {
-            candidates(tx, part, queries, &asked, &generations, &mut results, budget).await?;
+            candidates(tx, part, queries, &versions, &generations, &mut results, budget).await?;
         }
         for index in part.iter().flat_map(|(_, indexes)| indexes) {
             cut(&mut results[*index], &queries[*index], budget);
-            budget = budget.saturating_sub(results[*index].found.len());
+            budget = budget.saturating_sub(results[*index].matches.len());
         }
     }
     for (index, same) in same.into_iter().enumerate().filter(|(index, same)| index != same) {
@@ -160,7 +160,7 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<RecordMa
             results[index] = results[same].clone();
         }
         cut(&mut results[index], &queries[index], budget);
-        budget = budget.saturating_sub(results[index].found.len());
+        budget = budget.saturating_sub(results[index].matches.len());
     }
     Ok(results)
 }
@@ -170,7 +170,7 @@ async fn candidates(
     tx: &mut ReadTx,
     packages: &[(PackageKey, Vec<usize>)],
     queries: &[Query],
-    asked: &[VersionQuery<'_>],
+    versions: &[VersionQuery<'_>],
     generations: &Generations,
     results: &mut [Results<RecordMatch>],
     budget: usize,
@@ -182,10 +182,10 @@ async fn candidates(
     let order: Vec<usize> = packages.iter().flat_map(|(_, indexes)| indexes).copied().collect();
     let mut is_closed = vec![false; queries.len()];
     let mut held = 0;
-    let (places, values) = among(1, packages.iter().map(|(package, _)| Value::from(package.as_str())));
+    let (placeholders, values) = among(1, packages.iter().map(|(package, _)| Value::from(package.as_str())));
     let sql = format!(
         "SELECT package, ranges, id, modified, record, source, since, until FROM record_affects
-         WHERE package IN {places}"
+         WHERE package IN {placeholders}"
     );
     let mut hold = |row: &Row<'_>| -> Result<()> {
         if !generations.show(row, 5)? {
@@ -201,13 +201,13 @@ async fn candidates(
                 continue;
             }
             let is_hit = row.with_text(2, |id| id > queries[index].after.as_str())?
-                && row.with_text(1, |ranges| asked[index].is_in(ranges))?;
+                && row.with_text(1, |ranges| versions[index].is_in(ranges))?;
             if is_hit {
-                results[index].found.push(RecordMatch { id: row.text(2)?, modified: row.int(3)?, n: row.int(4)? });
+                results[index].matches.push(RecordMatch { id: row.text(2)?, modified: row.int(3)?, n: row.int(4)? });
                 held += 1;
             }
         }
-        if held > 2 * MOST_OF_A_BATCH {
+        if held > 2 * MAX_PER_BATCH {
             held = squeeze(results, &order, &mut is_closed, budget);
         }
         Ok(())
@@ -221,7 +221,7 @@ async fn candidates(
 fn squeeze(results: &mut [Results<RecordMatch>], order: &[usize], is_closed: &mut [bool], budget: usize) -> usize {
     let (mut left, mut held) = (budget, 0);
     for index in order {
-        let found = &mut results[*index].found;
+        let found = &mut results[*index].matches;
         if left == 0 {
             *found = Vec::new();
             is_closed[*index] = true;
@@ -229,7 +229,7 @@ fn squeeze(results: &mut [Results<RecordMatch>], order: &[usize], is_closed: &mu
         }
         tidy(found);
         // One more than the response has shows that there is a further page.
-        let most = left.min(MOST_OF_A_QUERY);
+        let most = left.min(MAX_PER_QUERY);
         found.truncate(most + 1);
         left -= found.len().min(most);
         held += found.len();
@@ -249,9 +249,9 @@ fn cut(results: &mut Results<RecordMatch>, query: &Query, budget: usize) {
         results.next = Some(query.after.clone());
         return;
     }
-    let found = &mut results.found;
+    let found = &mut results.matches;
     tidy(found);
-    let most = budget.min(MOST_OF_A_QUERY);
+    let most = budget.min(MAX_PER_QUERY);
     if found.len() > most {
         found.truncate(most);
         results.next = found.last().map(|last| last.id.clone());
@@ -264,11 +264,11 @@ mod tests {
 
     fn results(ids: &[&str]) -> Results<RecordMatch> {
         let found = ids.iter().map(|id| RecordMatch { id: (*id).into(), modified: 0, n: 0 });
-        Results { found: found.collect(), next: None }
+        Results { matches: found.collect(), next: None }
     }
 
     fn ids(results: &Results<RecordMatch>) -> Vec<&str> {
-        results.found.iter().map(|found| found.id.as_str()).collect()
+        results.matches.iter().map(|found| found.id.as_str()).collect()
     }
 
     #[test]

@@ -23,14 +23,14 @@ pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
     })
 }
 
-/// Most different ids of one call.
-const MOST_IDS: usize = 1000;
+/// Maximum number of different ids of one call.
+const MAX_IDS: usize = 1000;
 /// Records that one statement reads.
 const BODIES_AT_ONCE: usize = 32;
 /// Ids that are looked for at once where few are missing to a page.
 const FEWEST_AT_ONCE: usize = 64;
 /// Bytes of records after which a page ends early.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The parameters of v1 and v2.
 pub(super) struct VersionQuery {
@@ -101,8 +101,8 @@ pub(super) async fn page_of<T: Send>(
     if !asked.id.is_empty() {
         ids.insert(&asked.id);
     }
-    if ids.len() > MOST_IDS {
-        return Err(Error::invalid_field("ids", format!("has {} different ids; {MOST_IDS} are the most", ids.len())));
+    if ids.len() > MAX_IDS {
+        return Err(Error::invalid_field("ids", format!("has {} different ids; {MAX_IDS} are the most", ids.len())));
     }
     // The first page counts, and its tokens carry what it counted.
     let counted = page.cursor.as_ref().and_then(|cursor| match cursor.key {
@@ -217,8 +217,8 @@ async fn newest(
     let ids: Vec<&str> = ids.iter().copied().collect();
     let mut newest: BTreeMap<String, ((i64, i64), i64)> = BTreeMap::new();
     for part in ids.chunks(IN_A_LIST) {
-        let (places, values) = among(1, part.iter().copied().map(Value::Text));
-        let sql = format!("{select} WHERE {column} IN {places}");
+        let (placeholders, values) = among(1, part.iter().copied().map(Value::Text));
+        let sql = format!("{select} WHERE {column} IN {placeholders}");
         let row = |row: &Row<'_>| {
             let age = (row.int(2)?, -row.int(3)?);
             Ok::<_, Error>(if generations.show(row, 3)? { Some((row.text(0)?, row.int(1)?, age)) } else { None })
@@ -236,12 +236,12 @@ async fn newest(
 async fn described<T: Send>(tx: &mut ReadTx, records: &[(String, i64)], describe: Describe<T>) -> Result<Vec<T>> {
     let (mut all, mut bytes) = (Vec::new(), 0);
     for part in records.chunks(BODIES_AT_ONCE) {
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             break;
         }
         let mut described: Vec<Option<T>> = part.iter().map(|_| None).collect();
-        let (places, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
-        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {places}");
+        let (placeholders, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
+        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {placeholders}");
         let read = |row: &Row<'_>| -> Result<()> {
             let record = row.int(0)?;
             // Several of the ids may be names of one record.
@@ -271,8 +271,8 @@ impl Totals {
         let int = |row: &Row<'_>| row.int(0).map_err(Error::from);
         let sql = "SELECT CAST(COALESCE(sum(generation), 0) AS BIGINT) FROM record_sources";
         let generations = tx.query_opt(sql, &[], int).await?.unwrap_or_default();
-        let remembered = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, total)) = remembered.filter(|(at, _)| *at == generations) {
+        let cached = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, total)) = cached.filter(|(at, _)| *at == generations) {
             return Ok(total);
         }
         let sql = format!("SELECT count(DISTINCT r.id) FROM records r {VISIBLE}");

@@ -21,10 +21,10 @@ pub async fn newest(tx: &mut ReadTx, ids: impl Iterator<Item = &str>) -> Result<
     let ids: Vec<&str> = ids.collect();
     let mut found = BTreeMap::new();
     for part in ids.chunks(IN_A_LIST) {
-        let (places, values) = among(1, part.iter().copied().map(Value::Text));
+        let (placeholders, values) = among(1, part.iter().copied().map(Value::Text));
         let sql = format!(
             "SELECT r.id, s.name, b.body FROM records r {VISIBLE} JOIN record_bodies b ON b.record = r.n
-             WHERE r.id IN {places} ORDER BY r.id, r.modified DESC, r.source"
+             WHERE r.id IN {placeholders} ORDER BY r.id, r.modified DESC, r.source"
         );
         let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, Newest { source: row.text(1)?, body: row.bytes(2)? }));
         for (id, record) in tx.query(&sql, &values, read).await? {

@@ -35,9 +35,9 @@ pub(super) struct Plan {
     pub(super) counts: Counts,
 }
 
-/// What becomes of a record that was brought.
+/// What becomes of a record that an import stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Brought {
+pub(super) enum PutOutcome {
     New,
     Unchanged,
     /// The import has another content of the id, which stays.
@@ -46,20 +46,20 @@ pub(super) enum Brought {
 
 impl Plan {
     /// Adds a record. With `replace` it replaces what the import staged before.
-    pub(super) fn put(&mut self, known: &Known, digest: &Digest, licence: &str, replace: bool) -> Brought {
+    pub(super) fn put(&mut self, known: &Known, digest: &Digest, licence: &str, replace: bool) -> PutOutcome {
         let same = |stored: &Stored| stored.digest == digest && stored.licence == licence;
         match &known.staged {
-            Some(staged) if same(staged) => return Brought::Unchanged,
-            Some(_) if !replace => return Brought::Conflict,
+            Some(staged) if same(staged) => return PutOutcome::Unchanged,
+            Some(_) if !replace => return PutOutcome::Conflict,
             Some(staged) => {
                 self.drop.push(staged.n);
                 return match &known.visible {
                     Some(visible) if same(visible) => {
                         self.revive.push(visible.n);
                         self.counts.changed -= 1;
-                        Brought::Unchanged
+                        PutOutcome::Unchanged
                     }
-                    _ => Brought::New,
+                    _ => PutOutcome::New,
                 };
             }
             None => {}
@@ -71,7 +71,7 @@ impl Plan {
                     self.revive.push(visible.n);
                     self.counts.removed -= 1;
                 }
-                return Brought::Unchanged;
+                return PutOutcome::Unchanged;
             }
             Some(visible) => {
                 self.counts.changed += 1;
@@ -82,7 +82,7 @@ impl Plan {
                 }
             }
         }
-        Brought::New
+        PutOutcome::New
     }
 
     /// A record is gone; true if there was one.
@@ -155,18 +155,18 @@ mod tests {
     #[test]
     fn the_first_of_two_contents_stays_unless_it_is_to_be_replaced() {
         let known = Known { staged: Some(stored(1, 1)), ..Known::default() };
-        assert_eq!(Plan::default().put(&known, &digest(1), "A", false), Brought::Unchanged);
-        assert_eq!(Plan::default().put(&known, &digest(2), "A", false), Brought::Conflict);
+        assert_eq!(Plan::default().put(&known, &digest(1), "A", false), PutOutcome::Unchanged);
+        assert_eq!(Plan::default().put(&known, &digest(2), "A", false), PutOutcome::Conflict);
         let mut plan = Plan::default();
-        assert_eq!(plan.put(&known, &digest(2), "A", true), Brought::New);
+        assert_eq!(plan.put(&known, &digest(2), "A", true), PutOutcome::New);
         assert_eq!((plan.drop, plan.counts), (vec![1], Counts::default()));
     }
 
     #[test]
     fn another_licence_is_another_content() {
         let known = Known { visible: Some(stored(1, 1)), ..Known::default() };
-        assert_eq!(Plan::default().put(&known, &digest(1), "A", false), Brought::Unchanged);
-        assert_eq!(Plan::default().put(&known, &digest(1), "B", false), Brought::New);
+        assert_eq!(Plan::default().put(&known, &digest(1), "A", false), PutOutcome::Unchanged);
+        assert_eq!(Plan::default().put(&known, &digest(1), "B", false), PutOutcome::New);
     }
 
     proptest! {
@@ -185,7 +185,7 @@ mod tests {
                 let mut plan = Plan::default();
                 expected = step;
                 let written = if let Some(content) = step {
-                    (plan.put(&model.known, &digest(content), "A", true) == Brought::New).then_some(content)
+                    (plan.put(&model.known, &digest(content), "A", true) == PutOutcome::New).then_some(content)
                 } else {
                     plan.remove(&model.known);
                     None

@@ -9,8 +9,8 @@ use bowline_store::{ReadTx, Row, Value};
 use super::statements::{IN_A_LIST, among};
 use super::visible::VISIBLE;
 
-/// The severities of vulnerabilities by id. One that has no record of its own, or whose record says nothing, has those
-/// of the records that name it as an alias. Ids of which nothing is known are left out.
+/// The severities of vulnerabilities by id. One without a record of its own, or whose record has no severity, has
+/// those of the records that name it as an alias. Unknown ids are left out.
 pub(crate) async fn severities(tx: &mut ReadTx, ids: &[&str]) -> Result<BTreeMap<String, Vec<Severity>>> {
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
     let own = "SELECT r.id, r.severities, r.modified, r.source FROM records r";
@@ -22,19 +22,20 @@ pub(crate) async fn severities(tx: &mut ReadTx, ids: &[&str]) -> Result<BTreeMap
     Ok(found.into_iter().map(|(id, (_, stored))| (id, read(&stored))).collect())
 }
 
-/// The newest record that says something, by id: `(modified, -source)` and what is stored.
+/// The most recent record with a severity, by id: its recency (`modified`, then the lower source number) and the stored
+/// text.
 type Newest = BTreeMap<String, ((i64, i64), String)>;
 
 async fn collect(tx: &mut ReadTx, select: &str, column: &str, ids: &BTreeSet<&str>) -> Result<Newest> {
     let ids: Vec<&str> = ids.iter().copied().collect();
     let mut newest = Newest::new();
     for part in ids.chunks(IN_A_LIST) {
-        let (places, values) = among(1, part.iter().copied().map(Value::Text));
-        let sql = format!("{select} {VISIBLE} WHERE {column} IN {places} AND r.severities <> ''");
+        let (placeholders, values) = among(1, part.iter().copied().map(Value::Text));
+        let sql = format!("{select} {VISIBLE} WHERE {column} IN {placeholders} AND r.severities <> ''");
         let row = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?, (row.int(2)?, -row.int(3)?)));
-        for (id, stored, age) in tx.query(&sql, &values, row).await? {
-            if newest.get(&id).is_none_or(|(known, _)| age > *known) {
-                newest.insert(id, (age, stored));
+        for (id, stored, recency) in tx.query(&sql, &values, row).await? {
+            if newest.get(&id).is_none_or(|(known, _)| recency > *known) {
+                newest.insert(id, (recency, stored));
             }
         }
     }

@@ -11,7 +11,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListSources>(handler!(list))
 }
 
-const MOST: i64 = 1000;
+const MAX_SOURCES: i64 = 1000;
 
 /// A source, as it is stored.
 #[derive(Clone, Debug)]
@@ -38,8 +38,8 @@ pub(super) async fn create(tx: &mut WriteTx, request: &feeds::BeginImportRequest
     let sql = "SELECT count(*), COALESCE(max(number), 0) FROM record_sources";
     let numbers = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.int(1)?));
     let (sources, last) = tx.query_opt(sql, &[], numbers).await?.unwrap_or_default();
-    if sources >= MOST {
-        return Err(Error::quota(&request.source, format!("there are {MOST} sources, and no more are taken")));
+    if sources >= MAX_SOURCES {
+        return Err(Error::quota(&request.source, format!("there are {MAX_SOURCES} sources, and no more are taken")));
     }
     let sql = "INSERT INTO record_sources (name, number, licence, url, generation, records)
                VALUES ($1, $2, $3, $4, 0, 0)";
@@ -64,5 +64,5 @@ async fn list(tx: &mut ReadTx, _: &Authorized<feeds::ListSourcesRequest>) -> Res
             open_import_uid: row.opt_text(6)?.unwrap_or_default(),
         })
     };
-    Ok(feeds::ListSourcesResponse { sources: tx.query(sql, &[Value::Int(MOST)], read).await? })
+    Ok(feeds::ListSourcesResponse { sources: tx.query(sql, &[Value::Int(MAX_SOURCES)], read).await? })
 }

@@ -12,13 +12,13 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListRecords>(handler!(records)).read::<ListStaged>(handler!(staged))
 }
 
-/// Most records of a page: 64 bytes each.
-const MOST: usize = 5000;
+/// Maximum number of records of a page: 64 bytes each.
+const MAX_PAGE_SIZE: usize = 5000;
 
 fn limit(page_size: i32) -> Result<usize> {
     match usize::try_from(page_size) {
-        Ok(0) => Ok(MOST),
-        Ok(size) => Ok(size.min(MOST)),
+        Ok(0) => Ok(MAX_PAGE_SIZE),
+        Ok(size) => Ok(size.min(MAX_PAGE_SIZE)),
         Err(_) => Err(Error::invalid_field("pageSize", "must not be negative")),
     }
 }

@@ -10,7 +10,7 @@ use bowline_pipeline::{Authorized, Changed, Handlers};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::import_row::{self, Counts, ImportRow};
-use super::plan::{Brought, Known, Plan, Stored};
+use super::plan::{Known, Plan, PutOutcome, Stored};
 use super::statements::{IN_A_LIST, among, delete_records, insert, set_until};
 use super::{NEVER, severities};
 
@@ -30,15 +30,15 @@ fn validate(request: &feeds::StageRecordsRequest) -> Vec<FieldViolation> {
         description: "is no identifier of a record".into(),
     };
     let mut violations: Vec<FieldViolation> = wrong.map(violation).into_iter().collect();
-    if request.records.len() > MOST_RECORDS {
-        let description = format!("has {} elements; {MOST_RECORDS} are the most", request.records.len());
+    if request.records.len() > MAX_RECORDS {
+        let description = format!("has {} elements; {MAX_RECORDS} are the most", request.records.len());
         violations.push(FieldViolation { field: "records".into(), description });
     }
     violations
 }
 
-/// Most records of a batch.
-const MOST_RECORDS: usize = 1000;
+/// Maximum number of records of a batch.
+const MAX_RECORDS: usize = 1000;
 
 /// A batch as it was read, before the transaction that takes it: that one holds the writer.
 struct Batch {
@@ -48,7 +48,7 @@ struct Batch {
     /// The readable records, each id once, with their positions in the request.
     records: Vec<(usize, Parsed)>,
     removed: BTreeSet<String>,
-    /// Records that say what another one of the batch said.
+    /// Exact duplicates within the batch.
     unchanged: i32,
     refused: Vec<feeds::RefusedRecord>,
 }
@@ -111,17 +111,17 @@ async fn stage(tx: &mut WriteTx, call: &Authorized<()>, batch: &Batch) -> Result
     };
     for (index, parsed) in &batch.records {
         match plan.put(known_of(&parsed.record.id), &parsed.digest, &import.licence, batch.replace) {
-            Brought::New => written.push(parsed),
-            Brought::Unchanged => response.unchanged += 1,
-            Brought::Conflict => response.refused.push(conflict(*index, &parsed.record.id)),
+            PutOutcome::New => written.push(parsed),
+            PutOutcome::Unchanged => response.unchanged += 1,
+            PutOutcome::Conflict => response.refused.push(conflict(*index, &parsed.record.id)),
         }
     }
     response.staged = written.len() as i32;
     response.removed = batch.removed.iter().map(|id| i32::from(plan.remove(known_of(id)))).sum();
     response.refused.sort_by_key(|refused| refused.index);
-    carry_out(tx, &import, &plan).await?;
+    apply(tx, &import, &plan).await?;
     write(tx, &import, &written).await?;
-    note(tx, &import, plan.counts, call.now()).await?;
+    update_counts(tx, &import, plan.counts, call.now()).await?;
     Ok(Changed::nothing(response))
 }
 
@@ -134,11 +134,11 @@ fn conflict(index: usize, id: &str) -> feeds::RefusedRecord {
 async fn known(tx: &mut ReadTx, import: &ImportRow, ids: &[&str]) -> Result<BTreeMap<String, Known>> {
     let mut known: BTreeMap<String, Known> = BTreeMap::new();
     for part in ids.chunks(IN_A_LIST) {
-        let (places, values) = among(3, part.iter().copied().map(Value::Text));
-        // Rows that ended earlier are no one's business; the next generation is the import's.
+        let (placeholders, values) = among(3, part.iter().copied().map(Value::Text));
+        // Rows that ended in earlier generations do not matter: `import.generation` is the one being written.
         let sql = format!(
             "SELECT id, n, since, until, digest, licence FROM records
-             WHERE source = $1 AND until >= $2 AND id IN {places}"
+             WHERE source = $1 AND until >= $2 AND id IN {placeholders}"
         );
         let before = [Value::Int(import.source_number), Value::Int(import.generation)];
         let params: Vec<Value<'_>> = before.into_iter().chain(values).collect();
@@ -159,7 +159,7 @@ async fn known(tx: &mut ReadTx, import: &ImportRow, ids: &[&str]) -> Result<BTre
     Ok(known)
 }
 
-async fn carry_out(tx: &mut WriteTx, import: &ImportRow, plan: &Plan) -> Result<()> {
+async fn apply(tx: &mut WriteTx, import: &ImportRow, plan: &Plan) -> Result<()> {
     set_until(tx, import.generation, &plan.end).await?;
     set_until(tx, NEVER, &plan.revive).await?;
     delete_records(tx, &plan.drop).await
@@ -217,7 +217,7 @@ async fn write(tx: &mut WriteTx, import: &ImportRow, records: &[&Parsed]) -> Res
     insert(tx, "INSERT INTO record_aliases (alias, record)", 2, &aliases).await
 }
 
-async fn note(tx: &mut WriteTx, import: &ImportRow, counts: Counts, now: i64) -> Result<()> {
+async fn update_counts(tx: &mut WriteTx, import: &ImportRow, counts: Counts, now: i64) -> Result<()> {
     let sql =
         "UPDATE record_imports SET added = added + $1, changed = changed + $2, removed = removed + $3, touched_at = $4
                WHERE uid = $5";

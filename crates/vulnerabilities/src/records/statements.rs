@@ -13,8 +13,8 @@ pub(super) fn among<'a>(first: usize, values: impl Iterator<Item = Value<'a>>) -
     if let Some(last) = values.last().copied() {
         values.resize(values.len().next_power_of_two(), last);
     }
-    let places: Vec<String> = (first..first + values.len()).map(|i| format!("${i}")).collect();
-    (format!("({})", places.join(", ")), values)
+    let placeholders: Vec<String> = (first..first + values.len()).map(|i| format!("${i}")).collect();
+    (format!("({})", placeholders.join(", ")), values)
 }
 
 /// Inserts rows of so many columns, given one after the other.
@@ -33,8 +33,8 @@ pub async fn insert(tx: &mut WriteTx, head: &str, columns: usize, values: &[Valu
 
 fn tuples(columns: usize, rows: usize) -> String {
     let tuple = |row: usize| {
-        let places: Vec<String> = (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
-        format!("({})", places.join(", "))
+        let placeholders: Vec<String> = (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
+        format!("({})", placeholders.join(", "))
     };
     (0..rows).map(tuple).collect::<Vec<_>>().join(", ")
 }
@@ -42,9 +42,9 @@ fn tuples(columns: usize, rows: usize) -> String {
 /// Runs a statement that ends with `IN` for a list of numbers, in parts.
 pub(super) async fn for_numbers(tx: &mut WriteTx, head: &str, before: &[Value<'_>], numbers: &[i64]) -> Result<()> {
     for part in numbers.chunks(IN_A_LIST) {
-        let (places, values) = among(before.len() + 1, part.iter().copied().map(Value::Int));
+        let (placeholders, values) = among(before.len() + 1, part.iter().copied().map(Value::Int));
         let params: Vec<Value<'_>> = before.iter().copied().chain(values).collect();
-        tx.execute(&format!("{head} {places}"), &params).await?;
+        tx.execute(&format!("{head} {placeholders}"), &params).await?;
     }
     Ok(())
 }
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn lists_have_few_lengths() {
-        let (places, values) = among(2, [1, 2, 3].map(Value::Int).into_iter());
-        assert_eq!(places, "($2, $3, $4, $5)");
+        let (placeholders, values) = among(2, [1, 2, 3].map(Value::Int).into_iter());
+        assert_eq!(placeholders, "($2, $3, $4, $5)");
         assert_eq!(values, [1, 2, 3, 3].map(Value::Int));
         assert_eq!(tuples(2, 2), "($1, $2), ($3, $4)");
     }

@@ -13,7 +13,7 @@ const AT_ONCE: i64 = 250;
 /// An open import that no one touches for so long is given up: a day, in microseconds.
 const IDLE: Micros = 24 * 3600 * 1_000_000;
 /// How long imports that have ended stay: 400 days, in microseconds. The audit log has them longer.
-const REMEMBERED: Micros = 400 * IDLE;
+const RETENTION: Micros = 400 * IDLE;
 
 /// One step; true if there is more to do at once.
 pub async fn sweep(tx: &mut WriteTx, now: Micros) -> Result<bool> {
@@ -28,7 +28,7 @@ pub async fn sweep(tx: &mut WriteTx, now: Micros) -> Result<bool> {
         return Ok(true);
     }
     let sql = "DELETE FROM record_imports WHERE ended_at < $1";
-    tx.execute(sql, &[Value::Int(now - REMEMBERED)]).await?;
+    tx.execute(sql, &[Value::Int(now - RETENTION)]).await?;
     Ok(false)
 }
 

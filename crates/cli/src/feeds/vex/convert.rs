@@ -67,7 +67,7 @@ fn kind(assessment: Assessment) -> Type {
 fn detected(how: Detection) -> detection::Type {
     match how {
         Detection::Manual => detection::Type::Manual(Manual {}),
-        Detection::Nvd { searched, found } => {
+        Detection::Nvd { searched, matched: found } => {
             detection::Type::Nvdapi(Nvdapi { cpe_searched: searched, cpe_found: found })
         }
         Detection::Scan(scan) => detection::Type::Scanv1(scanned(*scan)),

@@ -80,7 +80,7 @@ fn assessment(event: &v1::AdvisoryEvent) -> Option<Assessment> {
 fn detection(how: detection::Type) -> Detection {
     match how {
         detection::Type::Manual(_) => Detection::Manual,
-        detection::Type::Nvdapi(said) => Detection::Nvd { searched: said.cpe_searched, found: said.cpe_found },
+        detection::Type::Nvdapi(said) => Detection::Nvd { searched: said.cpe_searched, matched: said.cpe_found },
         detection::Type::Scanv1(scan) => Detection::Scan(Box::new(Scan {
             scanner: scan.scanner,
             scanner_version: scan.scanner_version,
@@ -108,7 +108,7 @@ mod tests {
         let scan = Scan { scanner: "grype".into(), database_checksum: "sum".into(), ..Scan::default() };
         let assessments = [
             Assessment::Detection(Detection::Manual),
-            Assessment::Detection(Detection::Nvd { searched: "a".into(), found: "b".into() }),
+            Assessment::Detection(Detection::Nvd { searched: "a".into(), matched: "b".into() }),
             Assessment::Detection(Detection::Scan(Box::new(scan))),
             Assessment::TruePositive { note: note() },
             Assessment::Fixed { version: "1".into(), note: note() },

@@ -8,8 +8,8 @@ use crate::iam::groups::GroupRow;
 use crate::iam::identities;
 use crate::mail::{self, Mail};
 
-/// Most owners who get the mail.
-const TOLD: i64 = 20;
+/// Maximum number of owners who get the mail.
+const MAX_RECIPIENTS: i64 = 20;
 
 /// Queues a mail to each owner with a verified address.
 pub(super) async fn to_owners<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &GroupRow) -> Result<()> {
@@ -31,7 +31,8 @@ async fn owners<T>(tx: &mut ReadTx, call: &Authorized<T>, group: &GroupRow) -> R
                      AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))
                ORDER BY i.uid LIMIT $4";
     let owner = role(call, "owner")?;
-    let params = [Value::from(group.uid.as_str()), Value::from(owner), Value::Int(call.now()), Value::Int(TOLD)];
+    let params =
+        [Value::from(group.uid.as_str()), Value::from(owner), Value::Int(call.now()), Value::Int(MAX_RECIPIENTS)];
     tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bowline_authn::wrap::constant_time_eq;
+use bowline_authn::crypto::constant_time_eq;
 use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Vault;
 
@@ -63,7 +63,7 @@ fn parse(given: &str) -> Option<InviteCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bowline_authn::wrap::KeyEncryptionKey;
+    use bowline_authn::crypto::KeyEncryptionKey;
 
     const GROUP: &str = "0123456789abcdef0123456789abcdef01234567/0123456789abcdef";
 

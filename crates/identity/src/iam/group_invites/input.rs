@@ -62,7 +62,7 @@ pub(crate) fn violations(input: &InviteInput, spelling: &Spelling) -> Vec<FieldV
     violations
 }
 
-/// Most bytes of an address that mail servers take.
+/// Maximum bytes of an address that mail servers take.
 const LONGEST_EMAIL: usize = 254;
 
 /// Whether mail could be sent there. What no mail server takes is a typing error, and would lock everyone out.

@@ -1,6 +1,6 @@
 //! Accepts an invitation to a group.
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Change;
 use bowline_resources::list::Listed;

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mask_covers_what_is_inside_of_what_it_names() {
+    fn a_mask_covers_everything_below_its_paths() {
         let mask = |path: &str| Mask::new(vec![path.into()]);
         for path in ["*", "oidc", "oidc.issuer"] {
             assert!(covers(&mask(path), "oidc.issuer"), "{path}");

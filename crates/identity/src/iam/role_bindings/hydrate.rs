@@ -208,8 +208,8 @@ async fn fetch<T: Send>(
     for chunk in uids.chunks(UIDS_AT_ONCE) {
         // A few widths instead of any number, so that few texts fill the statement caches.
         let width = chunk.len().next_power_of_two();
-        let places: Vec<String> = (1..=width).map(|n| format!("${n}")).collect();
-        let sql = format!("SELECT {columns} FROM {table} WHERE uid IN ({})", places.join(", "));
+        let placeholders: Vec<String> = (1..=width).map(|n| format!("${n}")).collect();
+        let sql = format!("SELECT {columns} FROM {table} WHERE uid IN ({})", placeholders.join(", "));
         let last = chunk[chunk.len() - 1];
         let padded = chunk.iter().copied().chain(std::iter::repeat(last));
         let params: Vec<Value<'_>> = padded.take(width).map(Value::Text).collect();

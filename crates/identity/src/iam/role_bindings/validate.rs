@@ -117,7 +117,7 @@ async fn usable_role<T>(
     role: &str,
 ) -> Result<Option<CapabilitySet>> {
     let Ok(uid) = Uidp::parse(role) else { return Ok(None) };
-    let reaches = uid.parent().is_none_or(|place| place.contains(group));
+    let reaches = uid.parent().is_none_or(|parent| parent.contains(group));
     let is_listed = uid.is_root() || call.holds(role, Capability::CapIamRolesList);
     if !reaches || !is_listed {
         return Ok(None);

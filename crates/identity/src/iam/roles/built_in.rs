@@ -20,8 +20,8 @@ pub(crate) fn built_in_ranges(contract: &Contract) -> Vec<UidRange> {
     merge(contract.built_in_roles().iter().map(|role| UidRange::single(&role.uid)).collect())
 }
 
-/// Adds the built-in roles, which everyone sees, to a list. They have no scope in the hierarchy, so that a
-/// filter by scope leaves them out, and so do the operator's ranges.
+/// Adds the built-in roles, which everyone sees, to a list. They have no scope in the hierarchy. A filter
+/// by scope therefore excludes them, also from ranges that cover everything, as the operator's do.
 pub(crate) fn add_built_in(selection: &mut Selection<'_>, contract: &Contract, filter: Option<&UidpFilter>, id: &str) {
     let mut built_in = built_in_ranges(contract);
     if filter.is_some_and(names_scope) {
@@ -38,15 +38,15 @@ pub(crate) fn add_built_in(selection: &mut Selection<'_>, contract: &Contract, f
 }
 
 fn names_scope(filter: &UidpFilter) -> bool {
-    let places = [&filter.ancestors_of, &filter.descendants_of, &filter.children_of];
-    filter.in_root || places.iter().any(|place| !place.is_empty())
+    let scopes = [&filter.ancestors_of, &filter.descendants_of, &filter.children_of];
+    filter.in_root || scopes.iter().any(|scope| !scope.is_empty())
 }
 
 /// Makes the stored built-in roles those of the contract; what is as it should be stays untouched.
 pub async fn seed_built_in_roles(tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
     let mut changed = false;
     for role in contract.built_in_roles() {
-        let mut wanted = RoleRow {
+        let mut declared = RoleRow {
             uid: Uidp::parse(&role.uid).map_err(Error::internal)?,
             name: role.name.clone(),
             description: role.description.clone(),
@@ -55,11 +55,11 @@ pub async fn seed_built_in_roles(tx: &mut WriteTx, contract: &Contract, now: Mic
             updated_at: now,
         };
         match find(tx, &role.uid).await? {
-            None => changed |= insert(tx, &wanted).await?,
-            Some(stored) if says_the_same(&stored, &wanted) => {}
+            None => changed |= insert(tx, &declared).await?,
+            Some(stored) if is_same(&stored, &declared) => {}
             Some(stored) => {
-                wanted.created_at = stored.created_at;
-                save(tx, &wanted).await?;
+                declared.created_at = stored.created_at;
+                save(tx, &declared).await?;
                 changed = true;
             }
         }
@@ -67,6 +67,6 @@ pub async fn seed_built_in_roles(tx: &mut WriteTx, contract: &Contract, now: Mic
     if changed { iam_changed(tx).await } else { Ok(()) }
 }
 
-fn says_the_same(left: &RoleRow, right: &RoleRow) -> bool {
+fn is_same(left: &RoleRow, right: &RoleRow) -> bool {
     left.name == right.name && left.description == right.description && left.capabilities == right.capabilities
 }

@@ -68,10 +68,10 @@ pub(super) async fn require_may_widen<T>(
     if added.is_empty() || call.grants().allows(after.uid.parent_str(), &added) {
         return Ok(());
     }
-    let places = ROLE_COLUMNS
+    let selects = ROLE_COLUMNS
         .map(|RoleColumn { table, role, group, .. }| format!("SELECT {group} AS place FROM {table} WHERE {role} = $1"));
-    let places = places.join(" UNION ");
-    let sql = format!("SELECT place FROM ({places}) AS places WHERE place > $2 ORDER BY place LIMIT $3");
+    let selects = selects.join(" UNION ");
+    let sql = format!("SELECT place FROM ({selects}) AS places WHERE place > $2 ORDER BY place LIMIT $3");
     let mut last = String::new();
     loop {
         let params = [Value::from(after.uid.as_str()), Value::from(&last), Value::Int(GROUPS_AT_ONCE)];

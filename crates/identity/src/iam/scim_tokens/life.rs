@@ -13,15 +13,15 @@ const YEAR: Micros = 365 * 24 * HOUR;
 ///
 /// # Errors
 /// INVALID_ARGUMENT for both at once, and for a time that is over or more than two years ahead.
-pub(super) fn ends(now: Micros, asked: Option<&Timestamp>, never: bool) -> Result<Option<Micros>> {
+pub(super) fn ends(now: Micros, requested: Option<&Timestamp>, never: bool) -> Result<Option<Micros>> {
     let refuse = |what: &str| Err(Error::invalid_field("expireTime", what));
-    let Some(asked) = asked else {
+    let Some(requested) = requested else {
         return Ok(if never { None } else { Some(now + YEAR) });
     };
     if never {
         return refuse("expireTime and neverExpires exclude each other");
     }
-    match micros(asked) {
+    match micros(requested) {
         None => refuse("expireTime is not a time"),
         Some(end) if end <= now => refuse("expireTime is over already"),
         // Clocks differ: a request for exactly two years may arrive as a little more.
@@ -35,12 +35,12 @@ pub(super) fn ends(now: Micros, asked: Option<&Timestamp>, never: bool) -> Resul
 ///
 /// # Errors
 /// INVALID_ARGUMENT for what is negative or longer than a day.
-pub(super) fn overlap(asked: Option<Duration>) -> Result<(Micros, Duration)> {
-    let asked = asked.unwrap_or(Duration { seconds: HOUR / SECOND, nanos: 0 });
-    let length = asked.seconds.checked_mul(SECOND).map(|length| length + Micros::from(asked.nanos / 1000));
-    let is_formed = asked.seconds >= 0 && (0..1_000_000_000).contains(&asked.nanos);
+pub(super) fn overlap(requested: Option<Duration>) -> Result<(Micros, Duration)> {
+    let requested = requested.unwrap_or(Duration { seconds: HOUR / SECOND, nanos: 0 });
+    let length = requested.seconds.checked_mul(SECOND).map(|length| length + Micros::from(requested.nanos / 1000));
+    let is_formed = requested.seconds >= 0 && (0..1_000_000_000).contains(&requested.nanos);
     match length.filter(|length| is_formed && *length <= 24 * HOUR) {
-        Some(length) => Ok((length, asked)),
+        Some(length) => Ok((length, requested)),
         None => Err(Error::invalid_field("overlap", "overlap must be 0 to 24 hours")),
     }
 }

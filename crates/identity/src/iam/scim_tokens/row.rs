@@ -1,7 +1,7 @@
 //! The stored token of a provider. Without a row nothing was ever done about provisioning, which is as good as an
 //! empty row of revision 0.
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_contract::v2::iam::identity_provider::scim::CredentialState;
 use bowline_core::{Error, Micros, Result, Uidp, hex};
 use bowline_store::{ReadTx, Value, WriteTx};

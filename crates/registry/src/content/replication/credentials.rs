@@ -27,7 +27,7 @@ impl fmt::Debug for Credentials {
 /// What becomes of the stored password.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Password {
-    Kept,
+    Unchanged,
     /// The upstream has no password any more.
     Gone,
     /// This password replaces it.
@@ -52,7 +52,7 @@ pub(crate) fn settle(before: Option<&Upstream>, after: Option<&mut Upstream>) ->
     }
     match before.filter(|before| before.has_password) {
         None => Err(Error::invalid_field(PASSWORD, NO_PASSWORD)),
-        Some(before) if account(before) == account(after) => Ok(Password::Kept),
+        Some(before) if account(before) == account(after) => Ok(Password::Unchanged),
         Some(_) => Err(Error::invalid_field(PASSWORD, OTHER_ACCOUNT)),
     }
 }
@@ -80,7 +80,7 @@ pub(crate) async fn sealed(tx: &mut ReadTx, place: &str) -> Result<Vec<u8>> {
 /// The sealed password that replaces `before`.
 pub(crate) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec<u8>) -> Vec<u8> {
     match password {
-        Password::Kept => before,
+        Password::Unchanged => before,
         Password::Gone => Vec::new(),
         Password::Given(password) => vault.seal(&context(place.as_str()), password.as_bytes()),
     }
@@ -128,8 +128,8 @@ mod tests {
         let with = |url: &str, username: &str, password: &str| {
             settled(Some(&stored), Upstream { has_password: true, ..upstream(url, username, password) })
         };
-        assert_eq!(with("https://a.example/x", "me", ""), Some((Password::Kept, true)));
-        assert_eq!(with("https://a.example/x/", "me", ""), Some((Password::Kept, true)));
+        assert_eq!(with("https://a.example/x", "me", ""), Some((Password::Unchanged, true)));
+        assert_eq!(with("https://a.example/x/", "me", ""), Some((Password::Unchanged, true)));
         assert_eq!(with("https://b.example/x", "me", "new"), Some((Password::Given("new".into()), true)));
         assert_eq!(with("https://b.example/x", "", ""), Some((Password::Gone, false)));
         for (url, username, password) in [

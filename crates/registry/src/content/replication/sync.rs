@@ -40,9 +40,9 @@ impl Registry {
         name: &Name,
         reference: &Reference,
     ) -> Result<bool, RegistryError> {
-        let (by, at, wanted) = (client.clone(), name.clone(), reference.clone());
+        let (by, at, requested) = (client.clone(), name.clone(), reference.clone());
         let read = self.pipeline.db.read(move |tx| {
-            Box::pin(async move { Ok::<_, RegistryError>(lacking(tx, &by, &at, &wanted).await?.is_some()) })
+            Box::pin(async move { Ok::<_, RegistryError>(lacking(tx, &by, &at, &requested).await?.is_some()) })
         });
         if !read.await? {
             return Ok(false);
@@ -68,9 +68,9 @@ impl Registry {
     /// # Errors
     /// A quota has no room for it.
     pub async fn sync_blob(&self, client: &RegistryClient, name: &Name, digest: &str) -> Result<bool, RegistryError> {
-        let (by, at, wanted) = (client.clone(), name.clone(), digest.to_owned());
+        let (by, at, requested) = (client.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
-            Box::pin(async move { Ok::<_, RegistryError>(lacking_blob(tx, &by, &at, &wanted).await?.is_some()) })
+            Box::pin(async move { Ok::<_, RegistryError>(lacking_blob(tx, &by, &at, &requested).await?.is_some()) })
         });
         if !read.await? {
             return Ok(false);
@@ -132,7 +132,7 @@ async fn lacking(
 ) -> Result<Option<(Synced, StoredManifest)>, RegistryError> {
     let Some(synced) = synced::<PullManifest>(tx, client, name).await? else { return Ok(None) };
     if let Reference::Tag(tag) = reference
-        && upstream_tags::is_ours(tx, &synced.repo, tag).await?
+        && upstream_tags::is_local_tag(tx, &synced.repo, tag).await?
     {
         return Ok(None);
     }

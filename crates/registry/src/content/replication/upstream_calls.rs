@@ -1,6 +1,6 @@
 //! The state of replication, and requests to check an upstream at the next pull.
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::replication::{FetchNow, ListUpstreams};
 use bowline_contract::v1::registry::sync_status::Status;
 use bowline_core::{Result, UidRange};
@@ -20,11 +20,11 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 /// The one order of the list.
 const ORDERS: &[&[&str]] = &[&["repo_uid"]];
 
-async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListUpstreamsRequest>) -> Result<ours::ListUpstreamsResponse> {
+async fn list(tx: &mut ReadTx, call: &Authorized<own::ListUpstreamsRequest>) -> Result<own::ListUpstreamsResponse> {
     let group = call.require_scope()?;
     require_group(tx, group).await?;
     let request = call.request();
-    let rest = ours::ListUpstreamsRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+    let rest = own::ListUpstreamsRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let page = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -49,11 +49,11 @@ async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListUpstreamsRequest>) ->
             next_page_token = page.next_token(call, None, last.repo_uid.clone());
         }
     }
-    Ok(ours::ListUpstreamsResponse { upstreams, next_page_token })
+    Ok(own::ListUpstreamsResponse { upstreams, next_page_token })
 }
 
-fn state(row: &Row<'_>) -> Result<ours::UpstreamState> {
-    Ok(ours::UpstreamState {
+fn state(row: &Row<'_>) -> Result<own::UpstreamState> {
+    Ok(own::UpstreamState {
         repo_uid: row.text(0)?,
         repo_name: row.text(1)?,
         status: i32::try_from(row.int(2)?).unwrap_or(Status::Unknown as i32),
@@ -66,10 +66,10 @@ fn state(row: &Row<'_>) -> Result<ours::UpstreamState> {
 /// there is neither an audit entry nor an event.
 async fn fetch_now(
     tx: &mut WriteTx,
-    call: &Authorized<ours::FetchNowRequest>,
-) -> Result<Changed<ours::FetchNowResponse>> {
+    call: &Authorized<own::FetchNowRequest>,
+) -> Result<Changed<own::FetchNowResponse>> {
     let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let tags = upstream_tags::check_all(tx, repo).await?;
-    Ok(Changed::nothing(ours::FetchNowResponse { repo_uid: repo.as_str().into(), tags }))
+    Ok(Changed::nothing(own::FetchNowResponse { repo_uid: repo.as_str().into(), tags }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::UpstreamOutcome;
 use bowline_contract::bowline::registry::v1::rpc::replication::CheckUpstream;
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp};
@@ -80,7 +80,7 @@ pub(crate) fn register(handlers: Handlers, checks: Option<&Arc<UpstreamChecks>>)
 
 /// The upstream as the repository or the nearest policy has it. Nothing changes before the request, so that a check which
 /// the limits refuse takes no turn of the writer; that the terms are accepted, as writes require, is checked here.
-async fn prepare(tx: &mut ReadTx, call: &Authorized<ours::CheckUpstreamRequest>) -> Result<CheckJob> {
+async fn prepare(tx: &mut ReadTx, call: &Authorized<own::CheckUpstreamRequest>) -> Result<CheckJob> {
     let repo = call.require_scope()?;
     require_terms(tx, call, repo).await?;
     repos::require(tx, repo).await?;
@@ -109,7 +109,7 @@ impl UpstreamChecks {
         UpstreamChecks { requests, db, running, rates: RateLimits::new(CHECKED_PER_SECOND, 0) }
     }
 
-    async fn run(&self, job: CheckJob) -> Result<ours::UpstreamCheck> {
+    async fn run(&self, job: CheckJob) -> Result<own::UpstreamCheck> {
         for key in [job.caller.as_str(), job.repo.root_str()] {
             self.rates.count_principal(Surface::Api, key)?;
         }
@@ -130,7 +130,7 @@ impl UpstreamChecks {
         if is_new {
             self.record(&job, &problem).await?;
         }
-        Ok(ours::UpstreamCheck {
+        Ok(own::UpstreamCheck {
             repo_uid: job.repo.as_str().into(),
             outcome: outcome.into(),
             problem,

@@ -17,15 +17,15 @@ pub(crate) async fn forget(tx: &mut WriteTx, repo: &Uidp, name: &str) -> Result<
     Ok(())
 }
 
-/// Whether there is such a tag that no upstream has a say in: it was pushed, or written through the API.
-pub(crate) async fn is_ours(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Result<bool> {
+/// Whether there is such a tag that does not come from an upstream: it was pushed, or written through the API.
+pub(crate) async fn is_local_tag(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Result<bool> {
     let sql = "SELECT t.uid FROM tags t LEFT JOIN upstream_tags u ON u.repo = t.parent AND u.tag = t.name
                WHERE t.parent = $1 AND t.name = $2 AND u.tag IS NULL";
     let params = [Value::from(repo.as_str()), Value::from(name)];
     Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
 }
 
-/// Whether it is time to ask again what a tag names that came from elsewhere.
+/// Whether a tag from an upstream is due for another request.
 pub(super) async fn is_due(tx: &mut ReadTx, repo: &Uidp, tag: &str, now: Micros) -> Result<bool> {
     let sql = format!("SELECT checked_at, generation < {GENERATION} FROM upstream_tags WHERE repo = $1 AND tag = $2");
     let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.bool(1)?));

@@ -110,19 +110,21 @@ impl Registry {
         reference: &Reference,
     ) -> Result<Option<UpstreamConfig>, RegistryError> {
         match self.upstream_for::<PullManifest>(client, name).await? {
-            Some(mirror) if mirror.has(reference).await? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
+            Some(config) if config.has(reference).await? && !self.is_local_tag(name, reference).await? => {
+                Ok(Some(config))
+            }
             _ => Ok(None),
         }
     }
 
     /// Whether this is a tag that was written here.
-    async fn is_ours(&self, name: &Name, reference: &Reference) -> Result<bool, RegistryError> {
+    async fn is_local_tag(&self, name: &Name, reference: &Reference) -> Result<bool, RegistryError> {
         let Reference::Tag(tag) = reference else { return Ok(false) };
         let (name, tag) = (name.clone(), tag.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(false) };
-                Ok(upstream_tags::is_ours(tx, &repo, &tag).await?)
+                Ok(upstream_tags::is_local_tag(tx, &repo, &tag).await?)
             })
         });
         read.await
@@ -150,13 +152,13 @@ impl Registry {
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
                 };
-                let mirror = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, client.now()).await?;
-                let is_new = mirror.is_some() && !below.is_empty();
+                let config = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, client.now()).await?;
+                let is_new = config.is_some() && !below.is_empty();
                 // Checked before anything is fetched that could not be stored.
                 if is_new && !client.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
                     return Err(registry.denied::<CreateRepo>(&client, name.as_str()));
                 }
-                Ok(mirror)
+                Ok(config)
             })
         });
         read.await
@@ -169,12 +171,12 @@ impl Registry {
         name: &Name,
         tag: &str,
     ) -> Result<Option<UpstreamConfig>, RegistryError> {
-        let Some(mirror) = self.upstream_of(client, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
+        let Some(config) = self.upstream_of(client, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
         let (now, name, tag) = (client.now(), name.clone(), tag.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
-                Ok(upstream_tags::is_due(tx, &repo, &tag, now).await?.then_some(mirror))
+                Ok(upstream_tags::is_due(tx, &repo, &tag, now).await?.then_some(config))
             })
         });
         read.await
@@ -237,7 +239,7 @@ impl Registry {
         let call = client.visit.authorize_at::<PullManifest>(tx, &repo, Interaction::default()).await;
         let call = call.map_err(|error| self.refusal::<PullManifest>(client, name.as_str(), error))?;
         if let Reference::Tag(tag) = &fetched.reference
-            && upstream_tags::is_ours(tx, &repo, tag).await?
+            && upstream_tags::is_local_tag(tx, &repo, tag).await?
         {
             // It was pushed while the upstream answered.
             return Ok(());
@@ -260,7 +262,7 @@ impl Registry {
         name: &Name,
         digest: &str,
     ) -> Result<Option<(UpstreamConfig, u64)>, RegistryError> {
-        let Some(mirror) = self.upstream_for::<PullBlob>(client, name).await? else { return Ok(None) };
+        let Some(config) = self.upstream_for::<PullBlob>(client, name).await? else { return Ok(None) };
         let (name, digest) = (name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
@@ -272,7 +274,7 @@ impl Registry {
             })
         });
         let size = read.await?;
-        Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (mirror, size)))
+        Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (config, size)))
     }
 
     /// Begins to fetch a blob, under an id that was drawn at random. It counts against quotas as its bytes arrive, and no

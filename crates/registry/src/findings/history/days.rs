@@ -11,7 +11,7 @@ use crate::scan_reports::parse::rank;
 
 /// Steps of one summary: tags looked at, and vulnerabilities of the reports that they show. It holds one of the few turns
 /// of costly reads, so repositories that may need more than is left are left out.
-const MOST_STEPS: usize = 20_000_000;
+const MAX_STEPS: usize = 20_000_000;
 
 /// Counts by number of the severity.
 type Counts = BTreeMap<i32, usize>;

@@ -79,7 +79,7 @@ fn repositories_that_take_too_many_steps_are_left_out() {
     let finding = report(&mut numbers, 1, &[(Severity::High, "a")]);
     let small = || RepoHistory { images: vec![vec![finding.clone()]], tags: vec![moved(&[(2, Some(0))])] };
     // Each of them is looked at on every day.
-    let many_tags = RepoHistory { images: Vec::new(), tags: vec![Vec::new(); MOST_STEPS / 366 + 1] };
+    let many_tags = RepoHistory { images: Vec::new(), tags: vec![Vec::new(); MAX_STEPS / 366 + 1] };
     // Each day shows the findings of every tag.
     let ids: Vec<String> = (0..2_000).map(|n| format!("CVE-{n}")).collect();
     let ids: Vec<(Severity, &str)> = ids.iter().map(|id| (Severity::Low, id.as_str())).collect();

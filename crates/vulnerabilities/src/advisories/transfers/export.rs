@@ -3,7 +3,7 @@
 //! Nothing that waits for its review may show, not even by a number or a time: what goes out is made of approved events
 //! alone.
 
-use bowline_contract::bowline::advisories::v1 as ours;
+use bowline_contract::bowline::advisories::v1 as own;
 use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ExportAdvisories;
 use bowline_contract::v1::vulnerabilities::{Advisory, AdvisoryEvent, ReviewStatus};
 use bowline_core::{Error, Micros, Result, Uidp};
@@ -21,19 +21,19 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ExportAdvisories>(handler!(export))
 }
 
-type Call = Authorized<ours::ExportAdvisoriesRequest>;
+type Call = Authorized<own::ExportAdvisoriesRequest>;
 
-/// Most bytes of events that a page is made of.
+/// Maximum bytes of events that a page is made of.
 const PAGE_BYTES: i64 = 16 << 20;
 
-async fn export(tx: &mut ReadTx, call: &Call) -> Result<ours::ExportAdvisoriesResponse> {
+async fn export(tx: &mut ReadTx, call: &Call) -> Result<own::ExportAdvisoriesResponse> {
     let group = require_scope(tx, call).await?;
     let page = page(call)?;
     let (rows, is_cut) = shorten(rows(tx, &group, &page).await?, page.size);
     let uids: Vec<&str> = rows.iter().map(|row| row.uid.as_str()).collect();
     let mut events = events::load(tx, &uids).await?;
     let mut origins = origins::load(tx, &uids).await?;
-    let mut answer = ours::ExportAdvisoriesResponse::default();
+    let mut response = own::ExportAdvisoriesResponse::default();
     for row in &rows {
         let events = events.remove(row.uid.as_str()).unwrap_or_default().into_iter();
         let approved = events.filter(|event| event.state == ReviewStatus::Approved);
@@ -45,22 +45,22 @@ async fn export(tx: &mut ReadTx, call: &Call) -> Result<ours::ExportAdvisoriesRe
         if !call.request().include_restricted {
             let all = approved.len();
             approved = unrestricted(approved);
-            answer.restricted_events += (all - approved.len()) as i32;
+            response.restricted_events += (all - approved.len()) as i32;
         }
         if !approved.is_empty() {
-            answer.advisories.push(exported(row, approved));
+            response.advisories.push(exported(row, approved));
         }
     }
     if let (true, Some(last)) = (is_cut, rows.last()) {
         let key = SortKey::Text(format!("{}\n{}", last.subject.artifact_type, last.subject.artifact_name));
-        answer.next_page_token = page.next_token(call, Some(key), last.uid.as_str().into());
+        response.next_page_token = page.next_token(call, Some(key), last.uid.as_str().into());
     }
-    Ok(answer)
+    Ok(response)
 }
 
 fn page(call: &Call) -> Result<Page> {
     let request = call.request();
-    let rest = ours::ExportAdvisoriesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+    let rest = own::ExportAdvisoriesRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let request = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -120,7 +120,7 @@ fn unrestricted(approved: Vec<(EventRow, Origin)>) -> Vec<(EventRow, Origin)> {
     approved.into_iter().filter(|(_, origin)| !origin.restricted).collect()
 }
 
-fn exported(row: &AdvisoryRow, approved: Vec<(EventRow, Origin)>) -> ours::ExportedAdvisory {
+fn exported(row: &AdvisoryRow, approved: Vec<(EventRow, Origin)>) -> own::ExportedAdvisory {
     let created: Option<Micros> = approved.iter().map(|(event, _)| event.created_at).min();
     let updated: Option<Micros> = approved.iter().map(|(event, _)| event.created_at).max();
     let (events, origins): (Vec<AdvisoryEvent>, Vec<Origin>) =
@@ -131,8 +131,8 @@ fn exported(row: &AdvisoryRow, approved: Vec<(EventRow, Origin)>) -> ours::Expor
         events,
         ..row.to_v1(&[])
     };
-    let origins = origins.into_iter().map(|origin| origin.told).collect();
-    ours::ExportedAdvisory { advisory: Some(advisory), origins }
+    let origins = origins.into_iter().map(|origin| origin.origin).collect();
+    own::ExportedAdvisory { advisory: Some(advisory), origins }
 }
 
 /// Without what is for reviewers: who reviewed, what a scanner wrote, where the work is tracked.

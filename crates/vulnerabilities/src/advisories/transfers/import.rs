@@ -1,6 +1,6 @@
 //! Bringing a batch of advisories into a group.
 
-use bowline_contract::bowline::advisories::v1 as ours;
+use bowline_contract::bowline::advisories::v1 as own;
 use bowline_contract::bowline::advisories::v1::ImportOutcome;
 use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ImportAdvisories;
 use bowline_contract::chainguard::capabilities::Capability;
@@ -25,17 +25,17 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .validate::<ImportAdvisories>(|request| validate(request.advisories.len()).into_iter().collect())
 }
 
-/// Most advisories of a batch: each batch is one transaction.
-const MOST_ADVISORIES: usize = 100;
+/// Maximum number of advisories of a batch: each batch is one transaction.
+const MAX_ADVISORIES: usize = 100;
 
 fn validate(advisories: usize) -> Option<FieldViolation> {
-    let description = format!("at most {MOST_ADVISORIES} elements");
-    (advisories > MOST_ADVISORIES).then(|| FieldViolation { field: "advisories".into(), description })
+    let description = format!("at most {MAX_ADVISORIES} elements");
+    (advisories > MAX_ADVISORIES).then(|| FieldViolation { field: "advisories".into(), description })
 }
 
-type Call = Authorized<ours::ImportAdvisoriesRequest>;
+type Call = Authorized<own::ImportAdvisoriesRequest>;
 
-async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::ImportAdvisoriesResponse>> {
+async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<own::ImportAdvisoriesResponse>> {
     let group = require_scope(tx, call).await?;
     let request = call.request();
     let approved = match request.status() {
@@ -72,16 +72,16 @@ async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::ImportAdv
     Ok(if is_changed { with_event(changed, &group, &event) } else { changed })
 }
 
-fn rendered(steps: Vec<Step>) -> ours::ImportAdvisoriesResponse {
-    ours::ImportAdvisoriesResponse { advisories: steps.into_iter().map(|step| step.told).collect() }
+fn rendered(steps: Vec<Step>) -> own::ImportAdvisoriesResponse {
+    own::ImportAdvisoriesResponse { advisories: steps.into_iter().map(|step| step.result).collect() }
 }
 
 /// The event is about the group that got the advisories, and goes to its subscriptions.
 fn with_event(
-    changed: Changed<ours::ImportAdvisoriesResponse>,
+    changed: Changed<own::ImportAdvisoriesResponse>,
     group: &Uidp,
-    event: &ours::AdvisoryImport,
-) -> Changed<ours::ImportAdvisoriesResponse> {
+    event: &own::AdvisoryImport,
+) -> Changed<own::ImportAdvisoriesResponse> {
     let mut changed = changed.with_event(group, event);
     if let Some(event) = &mut changed.event {
         event.group = group.as_str().into();
@@ -89,24 +89,24 @@ fn with_event(
     changed
 }
 
-fn summary(request: &ours::ImportAdvisoriesRequest, steps: &[Step]) -> ours::AdvisoryImport {
+fn summary(request: &own::ImportAdvisoriesRequest, steps: &[Step]) -> own::AdvisoryImport {
     let uids = |outcome: ImportOutcome| {
-        let with = steps.iter().filter(|step| step.told.outcome() == outcome);
-        let mut uids: Vec<String> = with.map(|step| step.told.uid.clone()).collect();
+        let with = steps.iter().filter(|step| step.result.outcome() == outcome);
+        let mut uids: Vec<String> = with.map(|step| step.result.uid.clone()).collect();
         uids.sort();
         uids.dedup();
         uids
     };
     let status =
         if request.status() == ReviewStatus::Approved { ReviewStatus::Approved } else { ReviewStatus::Pending };
-    ours::AdvisoryImport {
+    own::AdvisoryImport {
         parent: request.parent.clone(),
         source: request.source.clone(),
         licence: request.licence.clone(),
         status: status.into(),
         created_uids: uids(ImportOutcome::Created),
         changed_uids: uids(ImportOutcome::Changed),
-        added_events: steps.iter().map(|step| step.told.added_events).sum(),
+        added_events: steps.iter().map(|step| step.result.added_events).sum(),
     }
 }
 
@@ -150,8 +150,9 @@ impl Writer<'_> {
     }
 
     fn change(&mut self, kind: &'static str, uid: &Uidp, before: Option<&AdvisoryRow>, after: &AdvisoryRow) {
-        let image = |row: &AdvisoryRow| ResourceSnapshot::of(&row.to_v1(&[]));
-        let change = Change { kind, uid: uid.as_str().into(), before: before.map(image), after: Some(image(after)) };
+        let snapshot = |row: &AdvisoryRow| ResourceSnapshot::of(&row.to_v1(&[]));
+        let change =
+            Change { kind, uid: uid.as_str().into(), before: before.map(snapshot), after: Some(snapshot(after)) };
         self.changes.push(change);
     }
 
@@ -160,7 +161,7 @@ impl Writer<'_> {
         let Some(row) = step.entry.and_then(|at| entries.get_mut(at)).and_then(|entry| entry.row.as_mut()) else {
             return Ok(());
         };
-        row.uid.as_str().clone_into(&mut step.told.uid);
+        row.uid.as_str().clone_into(&mut step.result.uid);
         for event in std::mem::take(&mut step.events) {
             let input = NewEvent { state: self.call.request().status(), ..new_event(event, self.call.now())? };
             let event = operations::append_event(tx, self.call, row, input).await?;

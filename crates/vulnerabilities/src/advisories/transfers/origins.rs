@@ -34,7 +34,7 @@ pub(super) async fn insert(tx: &mut WriteTx, events: &[Uidp], source: &str, lice
 /// Where an event came from, and whether its licence keeps it here.
 #[derive(Default)]
 pub(super) struct Origin {
-    pub(super) told: EventOrigin,
+    pub(super) origin: EventOrigin,
     pub(super) restricted: bool,
 }
 
@@ -48,8 +48,8 @@ pub(super) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap
             placeholders(1, params.len())
         );
         let found = tx.query(&sql, &params, |row| {
-            let told = EventOrigin { source: row.text(1)?, licence: row.text(2)? };
-            Ok::<_, bowline_core::Error>((row.text(0)?, Origin { told, restricted: row.bool(3)? }))
+            let origin = EventOrigin { source: row.text(1)?, licence: row.text(2)? };
+            Ok::<_, bowline_core::Error>((row.text(0)?, Origin { origin, restricted: row.bool(3)? }))
         });
         origins.extend(found.await?);
     }

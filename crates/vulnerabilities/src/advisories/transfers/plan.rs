@@ -10,12 +10,12 @@ use bowline_core::Micros;
 use prost::Message as _;
 
 use super::super::event_calls::new_event;
-use super::super::events::{MOST_EVENT_BYTES, MOST_EVENTS};
+use super::super::events::{MAX_EVENT_BYTES, MAX_EVENTS};
 use super::super::rows::{AdvisoryRow, Subject, folded};
 use super::super::shapes;
 
-/// Most aliases of an advisory; the rule of the field says the same.
-const MOST_ALIASES: usize = 50;
+/// Maximum number of aliases of an advisory; the rule of the field says the same.
+const MAX_ALIASES: usize = 50;
 
 /// What the caller may do besides adding.
 #[derive(Clone, Copy, Debug)]
@@ -87,17 +87,17 @@ pub(super) struct Step {
     /// Position of the advisory among the entries; none where it is refused.
     pub(super) entry: Option<usize>,
     pub(super) events: Vec<v1::AdvisoryEvent>,
-    pub(super) told: ImportedAdvisory,
+    pub(super) result: ImportedAdvisory,
 }
 
 impl Step {
     fn refused(reason: impl Into<String>) -> Step {
-        let told = ImportedAdvisory {
+        let result = ImportedAdvisory {
             outcome: ImportOutcome::Refused.into(),
             reason: reason.into(),
             ..ImportedAdvisory::default()
         };
-        Step { told, ..Step::default() }
+        Step { result, ..Step::default() }
     }
 }
 
@@ -171,8 +171,8 @@ impl Plan {
         let is_free = !given.advisory_id.is_empty() && !self.taken.contains(&given.advisory_id);
         let advisory_id = if is_free { given.advisory_id.clone() } else { String::new() };
         let aliases: Vec<String> = names.into_iter().filter(|name| *name != advisory_id).collect();
-        if aliases.len() > MOST_ALIASES {
-            return Step::refused(format!("it has more than {MOST_ALIASES} aliases"));
+        if aliases.len() > MAX_ALIASES {
+            return Step::refused(format!("it has more than {MAX_ALIASES} aliases"));
         }
         let entry = Entry {
             row: None,
@@ -194,19 +194,19 @@ impl Plan {
         };
         self.taken.extend(Some(advisory_id).filter(|id| !id.is_empty()));
         self.by_subject.entry(key(&subject)).or_default().push(at);
-        let told = ImportedAdvisory {
+        let result = ImportedAdvisory {
             outcome: ImportOutcome::Created.into(),
             added_events: added.len() as i32,
             ..ImportedAdvisory::default()
         };
-        Step { entry: Some(at), events: added, told }
+        Step { entry: Some(at), events: added, result }
     }
 
     fn extend(&mut self, at: usize, names: &[String], events: Vec<v1::AdvisoryEvent>) -> Step {
         let (added, withheld) = self.missing(at, names);
         let entry = &self.entries[at];
-        if entry.aliases.len() + added.len() > MOST_ALIASES {
-            return Step::refused(format!("the advisory would have more than {MOST_ALIASES} aliases"));
+        if entry.aliases.len() + added.len() > MAX_ALIASES {
+            return Step::refused(format!("the advisory would have more than {MAX_ALIASES} aliases"));
         }
         let events = match self.append(at, events) {
             Ok(events) => events,
@@ -216,7 +216,7 @@ impl Plan {
         entry.aliases.extend(added.iter().cloned());
         let is_changed = !added.is_empty() || !events.is_empty();
         let outcome = if is_changed { ImportOutcome::Changed } else { ImportOutcome::Unchanged };
-        let told = ImportedAdvisory {
+        let result = ImportedAdvisory {
             outcome: outcome.into(),
             uid: entry.row.as_ref().map(|row| row.uid.as_str().to_owned()).unwrap_or_default(),
             added_events: events.len() as i32,
@@ -224,7 +224,7 @@ impl Plan {
             withheld_aliases: withheld,
             reason: String::new(),
         };
-        Step { entry: Some(at), events, told }
+        Step { entry: Some(at), events, result }
     }
 
     /// The names that an entry does not have yet: those that it gets, and those that it does not get.
@@ -259,11 +259,11 @@ impl Plan {
             entry.bytes += event.encoded_len() as i64;
             added.push(event);
         }
-        if entry.events.len() as i64 > MOST_EVENTS || (!added.is_empty() && entry.bytes > MOST_EVENT_BYTES) {
+        if entry.events.len() as i64 > MAX_EVENTS || (!added.is_empty() && entry.bytes > MAX_EVENT_BYTES) {
             entry.events.truncate(before);
             entry.bytes = bytes;
             return Err(format!(
-                "the advisory would have more than {MOST_EVENTS} events, or events of more than {MOST_EVENT_BYTES} bytes"
+                "the advisory would have more than {MAX_EVENTS} events, or events of more than {MAX_EVENT_BYTES} bytes"
             ));
         }
         entry.published |= self.terms.approved && !added.is_empty();

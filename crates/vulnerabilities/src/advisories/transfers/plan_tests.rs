@@ -53,24 +53,24 @@ fn stored(id: &str, aliases: &[&str], published: bool) -> Entry {
 fn the_same_again_changes_nothing() {
     let mut plan = Plan::new(vec![stored("BWL-2222-2222-2222", &["CVE-1"], true)], Default::default(), TERMS);
     for events in [vec![fixed("1", None)], vec![fixed("1", Some(5))], vec![]] {
-        assert_eq!(plan.add(&given("", &["cve-1"], events)).told.outcome(), Unchanged);
+        assert_eq!(plan.add(&given("", &["cve-1"], events)).result.outcome(), Unchanged);
     }
     for event in [fixed("2", None), fixed("1", Some(6))] {
-        assert_eq!(plan.add(&given("", &["CVE-1"], vec![event.clone()])).told.outcome(), Changed);
-        assert_eq!(plan.add(&given("", &["CVE-1"], vec![event])).told.outcome(), Unchanged);
+        assert_eq!(plan.add(&given("", &["CVE-1"], vec![event.clone()])).result.outcome(), Changed);
+        assert_eq!(plan.add(&given("", &["CVE-1"], vec![event])).result.outcome(), Unchanged);
     }
 }
 
 #[test]
 fn later_advisories_of_a_batch_see_the_earlier_ones() {
     let mut plan = Plan::new(Vec::new(), Default::default(), TERMS);
-    assert_eq!(plan.add(&given("CGA-2222-2222-2222", &["CVE-1"], vec![fixed("1", None)])).told.outcome(), Created);
-    assert_eq!(plan.add(&given("", &["CVE-2"], vec![])).told.outcome(), Created);
+    assert_eq!(plan.add(&given("CGA-2222-2222-2222", &["CVE-1"], vec![fixed("1", None)])).result.outcome(), Created);
+    assert_eq!(plan.add(&given("", &["CVE-2"], vec![])).result.outcome(), Created);
     // By the alias, by the public id, and by both of two that are not the same.
-    assert_eq!(plan.add(&given("", &["CVE-1"], vec![fixed("1", None)])).told.outcome(), Unchanged);
-    assert_eq!(plan.add(&given("CGA-2222-2222-2222", &[], vec![])).told.outcome(), Unchanged);
+    assert_eq!(plan.add(&given("", &["CVE-1"], vec![fixed("1", None)])).result.outcome(), Unchanged);
+    assert_eq!(plan.add(&given("CGA-2222-2222-2222", &[], vec![])).result.outcome(), Unchanged);
     let both = plan.add(&given("", &["CVE-1", "CVE-2"], vec![]));
-    assert_eq!((both.told.outcome(), both.told.withheld_aliases), (Unchanged, vec!["CVE-2".to_owned()]));
+    assert_eq!((both.result.outcome(), both.result.withheld_aliases), (Unchanged, vec!["CVE-2".to_owned()]));
     assert_eq!(plan.entries.len(), 2);
 }
 
@@ -78,7 +78,7 @@ fn later_advisories_of_a_batch_see_the_earlier_ones() {
 fn an_id_that_is_taken_stays_an_alias() {
     let taken = ["CGA-2222-2222-2222".to_owned()].into();
     let mut plan = Plan::new(Vec::new(), taken, TERMS);
-    assert_eq!(plan.add(&given("CGA-2222-2222-2222", &["CVE-1"], vec![])).told.outcome(), Created);
+    assert_eq!(plan.add(&given("CGA-2222-2222-2222", &["CVE-1"], vec![])).result.outcome(), Created);
     assert_eq!((plan.entries[0].advisory_id.as_str(), plan.entries[0].aliases.len()), ("", 2));
 }
 
@@ -91,10 +91,10 @@ fn what_is_approved_gets_no_alias_without_a_review() {
         (Terms { may_update: false, ..TERMS }, false, false),
     ] {
         let mut plan = Plan::new(vec![stored("BWL-2222-2222-2222", &["CVE-1"], published)], Default::default(), terms);
-        let told = plan.add(&given("", &["CVE-1", "GHSA-1"], vec![])).told;
+        let result = plan.add(&given("", &["CVE-1", "GHSA-1"], vec![])).result;
         let (outcome, expected) = if added { (Changed, vec!["GHSA-1".to_owned()]) } else { (Unchanged, vec![]) };
-        assert_eq!((told.outcome(), &told.added_aliases), (outcome, &expected), "{terms:?}");
-        assert_eq!(told.withheld_aliases.is_empty(), added);
+        assert_eq!((result.outcome(), &result.added_aliases), (outcome, &expected), "{terms:?}");
+        assert_eq!(result.withheld_aliases.is_empty(), added);
     }
 }
 
@@ -112,11 +112,11 @@ fn what_cannot_be_stored_is_refused_by_itself() {
         (given("", &aliases, vec![]), "50 aliases"),
         (given("", &["CVE-1"], (0..1001).map(|n| fixed(&n.to_string(), None)).collect()), "1000 events"),
     ] {
-        let told = plan.add(&wrong).told;
-        assert!(told.outcome() == Refused && told.reason.contains(words), "{words}: {}", told.reason);
+        let result = plan.add(&wrong).result;
+        assert!(result.outcome() == Refused && result.reason.contains(words), "{words}: {}", result.reason);
     }
     assert!(plan.entries.is_empty());
     let note = TruePositiveDetermination { note: "n".into() };
     let event = v1::AdvisoryEvent { r#type: Some(Type::TruePositiveDetermination(note)), ..Default::default() };
-    assert_eq!(plan.add(&given("", &["CVE-1"], vec![event])).told.outcome(), Created);
+    assert_eq!(plan.add(&given("", &["CVE-1"], vec![event])).result.outcome(), Created);
 }

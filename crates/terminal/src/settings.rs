@@ -3,11 +3,11 @@
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
-static MANNER: OnceLock<Manner> = OnceLock::new();
+static SETTINGS: OnceLock<TerminalSettings> = OnceLock::new();
 
 /// Settings of flags and variables for verbosity, confirmation and colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct TerminalSettings {
     /// Only data and errors are written.
     pub quiet: bool,
     /// Each call of the server is written to stderr.
@@ -18,15 +18,15 @@ pub struct Manner {
     pub no_color: bool,
 }
 
-impl Manner {
-    /// Sets the manner of the process; only the first call counts.
+impl TerminalSettings {
+    /// Sets the settings of the process; later calls have no effect.
     pub fn set(self) {
-        let _ = MANNER.set(self);
+        let _ = SETTINGS.set(self);
     }
 
-    /// The manner of the process; without any flag if it was never set.
-    pub fn get() -> Manner {
-        MANNER.get().copied().unwrap_or_default()
+    /// The settings of the process; the defaults if they were never set.
+    pub fn get() -> TerminalSettings {
+        SETTINGS.get().copied().unwrap_or_default()
     }
 }
 
@@ -42,17 +42,17 @@ pub(crate) fn stdout_columns() -> Option<usize> {
 }
 
 /// Whether a question can be asked and its text seen.
-pub(crate) fn can_ask() -> bool {
+pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// A text in bold, where stdout takes colors.
 pub(crate) fn bold(text: &str, is_terminal: bool) -> String {
-    if is_terminal && !Manner::get().no_color { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+    if is_terminal && !TerminalSettings::get().no_color { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
 /// `error:` in red, where stderr takes colors.
 pub fn error_label() -> &'static str {
-    let has_color = std::io::stderr().is_terminal() && !Manner::get().no_color;
+    let has_color = std::io::stderr().is_terminal() && !TerminalSettings::get().no_color;
     if has_color { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::v1::registry::vulnerability::Severity;
 use bowline_core::{Error, Result, Uidp};
 use bowline_resources::list::timestamp;
@@ -13,7 +13,7 @@ use crate::vuln_counts;
 /// Tags of an image that are shown.
 const SHOWN_TAGS: usize = 50;
 /// Referrers, tags and members that one page reads.
-const MOST_ROWS: i64 = 20_000;
+const MAX_ROWS: i64 = 20_000;
 
 /// What is attached to an image, by the type of the artifact or the end of the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Badge {
         }
     }
 
-    fn put(self, summary: &mut ours::ImageSummary) {
+    fn put(self, summary: &mut own::ImageSummary) {
         match self {
             Badge::Signature => summary.signed = true,
             Badge::Sbom => summary.has_sbom = true,
@@ -56,7 +56,7 @@ impl Badge {
 }
 
 /// The images of these digests that the repository has, in the given order.
-pub(super) async fn summaries(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) -> Result<Vec<ours::ImageSummary>> {
+pub(super) async fn summaries(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) -> Result<Vec<own::ImageSummary>> {
     if digests.is_empty() {
         return Ok(Vec::new());
     }
@@ -71,7 +71,7 @@ pub(super) async fn summaries(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) 
     for (digest, (created_at, ids)) in vuln_counts::newest(tx, repo, digests).await? {
         if let Some(image) = images.get_mut(&digest) {
             let count = |severity: Severity| ids.get(&(severity as i32)).map_or(0, |ids| ids.len() as i32);
-            image.findings = Some(ours::FindingCounts {
+            image.findings = Some(own::FindingCounts {
                 report_time: timestamp(created_at),
                 critical: count(Severity::Critical),
                 high: count(Severity::High),
@@ -85,7 +85,7 @@ pub(super) async fn summaries(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) 
     Ok(digests.iter().filter_map(|digest| images.remove(digest)).collect())
 }
 
-type Summaries = BTreeMap<String, ours::ImageSummary>;
+type Summaries = BTreeMap<String, own::ImageSummary>;
 
 /// Parameters of a statement about these digests in a repository, and their positions, from `$2` on.
 pub(super) fn about<'a>(repo: &'a Uidp, digests: impl Iterator<Item = &'a String>) -> (Vec<Value<'a>>, String) {
@@ -103,14 +103,14 @@ async fn manifests(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) -> Result<S
     );
     let read = |row: &Row<'_>| {
         let digest = row.text(0)?;
-        let summary = ours::ImageSummary {
+        let summary = own::ImageSummary {
             digest: digest.clone(),
             media_type: row.text(1)?,
             artifact_type: row.text(2)?,
             size: row.int(3)?,
             push_time: timestamp(row.int(4)?),
             pull_time: row.opt_int(5)?.and_then(timestamp),
-            ..ours::ImageSummary::default()
+            ..own::ImageSummary::default()
         };
         Ok::<_, Error>((digest, summary))
     };
@@ -122,7 +122,7 @@ async fn tags(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Result<()
         let (params, positions) = about(repo, images.keys());
         let sql = format!(
             "SELECT digest, name FROM tags {} WHERE parent = $1 AND digest IN ({positions}) ORDER BY digest, name
-             LIMIT {MOST_ROWS}",
+             LIMIT {MAX_ROWS}",
             tx.index_hint("tags_by_digest")
         );
         tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?
@@ -144,7 +144,7 @@ async fn platforms(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Resu
              FROM manifest_references f
              LEFT JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.digest
              LEFT JOIN manifests m ON m.digest = r.digest
-             WHERE f.manifest IN ({positions}) AND f.kind = 3 ORDER BY f.manifest, f.place LIMIT {MOST_ROWS}"
+             WHERE f.manifest IN ({positions}) AND f.kind = 3 ORDER BY f.manifest, f.place LIMIT {MAX_ROWS}"
         );
         let read =
             |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, [row.text(1)?, row.text(2)?, row.text(3)?], row.int(4)?));
@@ -169,7 +169,7 @@ async fn platforms(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Resu
     Ok(())
 }
 
-fn add_platform(image: &mut ours::ImageSummary, parts: &[String; 3]) {
+fn add_platform(image: &mut own::ImageSummary, parts: &[String; 3]) {
     if let Some(platform) = platform(parts)
         && !image.platforms.contains(&platform)
     {
@@ -190,7 +190,7 @@ async fn referrers(tx: &mut ReadTx, repo: &Uidp, images: &mut Summaries) -> Resu
         let (params, positions) = about(repo, images.keys());
         let sql = format!(
             "SELECT DISTINCT subject, artifact_type FROM repo_manifests {}
-             WHERE repo = $1 AND subject IN ({positions}) AND subject <> '' LIMIT {MOST_ROWS}",
+             WHERE repo = $1 AND subject IN ({positions}) AND subject <> '' LIMIT {MAX_ROWS}",
             tx.index_hint("repo_manifests_by_subject")
         );
         tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?

@@ -1,4 +1,4 @@
-//! Secrets at rest and small cryptographic helpers.
+//! Sealed secrets, digests, random bytes and codes.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use aws_lc_rs::{digest, hmac, rand};
 
 const VERSION: u8 = 1;
 
-/// A key that cannot be one, or a sealed value that does not open: damaged, sealed by another key or for another context.
+/// A key of the wrong length, or a sealed value that is damaged or was sealed with another key or context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WrapError {
+pub enum SealError {
     /// The key is not 32 bytes.
     #[error("a key-encryption key has 32 bytes")]
     KeyLength,
@@ -40,8 +40,8 @@ impl KeyEncryptionKey {
     }
 
     /// A key read from its file; exactly 32 bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WrapError> {
-        Ok(Self::of(bytes.try_into().map_err(|_| WrapError::KeyLength)?))
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SealError> {
+        Ok(Self::of(bytes.try_into().map_err(|_| SealError::KeyLength)?))
     }
 
     /// The raw key, for writing its file.
@@ -69,15 +69,15 @@ impl KeyEncryptionKey {
     }
 
     /// Opens what [`Self::seal`] made with the same context.
-    pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>, WrapError> {
-        let (version, rest) = sealed.split_first().ok_or(WrapError::Format)?;
+    pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+        let (version, rest) = sealed.split_first().ok_or(SealError::Format)?;
         if *version != VERSION || rest.len() < NONCE_LEN {
-            return Err(WrapError::Format);
+            return Err(SealError::Format);
         }
         let (nonce, text) = rest.split_at(NONCE_LEN);
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| WrapError::Format)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::Format)?;
         let mut text = text.to_vec();
-        let plain = self.key.open_in_place(nonce, aad(context), &mut text).map_err(|_| WrapError::Refused)?.len();
+        let plain = self.key.open_in_place(nonce, aad(context), &mut text).map_err(|_| SealError::Refused)?.len();
         text.truncate(plain);
         Ok(text)
     }
@@ -122,7 +122,7 @@ pub const CODE_ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 pub fn short_code(bytes: &[u8; 32]) -> String {
     let bits = bytes[..5].iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     let mut code: String =
-        (0..8).rev().map(|place| char::from(CODE_ALPHABET[(bits >> (place * 5) & 31) as usize])).collect();
+        (0..8).rev().map(|index| char::from(CODE_ALPHABET[(bits >> (index * 5) & 31) as usize])).collect();
     code.insert(4, '-');
     code
 }
@@ -141,9 +141,9 @@ mod tests {
         let kek = KeyEncryptionKey::generate();
         let sealed = kek.seal("signing-key/1", b"secret");
         assert_eq!(kek.open("signing-key/1", &sealed).unwrap(), b"secret");
-        assert_eq!(kek.open("signing-key/2", &sealed), Err(WrapError::Refused));
+        assert_eq!(kek.open("signing-key/2", &sealed), Err(SealError::Refused));
         let other = KeyEncryptionKey::generate();
-        assert_eq!(other.open("signing-key/1", &sealed), Err(WrapError::Refused));
+        assert_eq!(other.open("signing-key/1", &sealed), Err(SealError::Refused));
         let again = KeyEncryptionKey::from_bytes(kek.as_bytes()).unwrap();
         assert_eq!(again.open("signing-key/1", &sealed).unwrap(), b"secret");
         assert_ne!(sealed, kek.seal("signing-key/1", b"secret"), "nonces differ");

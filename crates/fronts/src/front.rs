@@ -29,7 +29,7 @@ pub struct Front {
     /// Runs before anything of a request is read.
     pub admit: Admit,
     /// Renders the error of a request that is not admitted, in the form of the protocol.
-    pub refuse: fn(&str, Error) -> Response,
+    pub render_rejection: fn(&str, Error) -> Response,
     pub count: Count,
 }
 
@@ -37,8 +37,8 @@ impl Front {
     /// Wraps the routes: admission before each request, access log and count after it.
     ///
     /// Requests must carry a [`RequestOrigin`].
-    pub fn around<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
-        routes.layer(from_fn_with_state(Arc::new(self), around))
+    pub fn wrap<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
+        routes.layer(from_fn_with_state(Arc::new(self), handle))
     }
 }
 
@@ -60,7 +60,7 @@ impl LogFields {
     }
 }
 
-async fn around(
+async fn handle(
     State(front): State<Arc<Front>>,
     Extension(origin): Extension<RequestOrigin>,
     request: Request,
@@ -71,7 +71,7 @@ async fn around(
     let path = request.uri().path().to_owned();
     let mut response = match (front.admit)(&path, &origin) {
         Ok(()) => next.run(request).await,
-        Err(error) => (front.refuse)(&path, error),
+        Err(error) => (front.render_rejection)(&path, error),
     };
     let fields = response.extensions_mut().remove::<LogFields>().unwrap_or_default();
     let (status, elapsed) = (response.status().as_u16(), started.elapsed());
@@ -96,8 +96,8 @@ async fn around(
     response
 }
 
-/// Renders an error: the front's form of it, with `Retry-After` and with the causes for the log.
-pub fn failed(error: &Error, form: impl FnOnce(StatusCode, &Error) -> Response) -> Response {
+/// The response for an error: in the front's form, with `Retry-After` and with the causes for the log.
+pub fn error_response(error: &Error, form: impl FnOnce(StatusCode, &Error) -> Response) -> Response {
     let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = form(status, error);
     if let Some(delay) = error.retry_after() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bowline_authn::wrap::sha256;
+use bowline_authn::crypto::sha256;
 use bowline_core::Micros;
 use bowline_pipeline::{Entry, TtlCache};
 use bowline_registry::content::UpstreamConfig;
@@ -10,59 +10,66 @@ use url::Url;
 
 use super::problem::{Extent, Problem};
 
-/// Most entries of each cache.
-const MOST: usize = 10_000;
+/// Maximum number of entries of each cache.
+const MAX_ENTRIES: usize = 10_000;
 
 /// A digest of everything that a response depends on, including the account's password.
 type Key = [u8; 32];
 
 /// A resource of a repository at an upstream.
 #[derive(Clone, Copy)]
-pub(super) struct Thing<'a> {
+pub(super) struct UpstreamResource<'a> {
     pub(super) upstream: &'a UpstreamConfig,
     /// The path after the repository's name, such as `manifests/latest`.
     pub(super) rest: &'a str,
 }
 
 /// Both caches, in bounded memory.
-pub(super) struct Known {
-    grants: TtlCache<Key, Arc<str>>,
+pub(super) struct UpstreamCaches {
+    authorizations: TtlCache<Key, Arc<str>>,
     problems: TtlCache<Key, Problem>,
 }
 
-impl Known {
-    pub(super) fn new() -> Known {
-        Known { grants: TtlCache::new(MOST), problems: TtlCache::new(MOST) }
+impl UpstreamCaches {
+    pub(super) fn new() -> UpstreamCaches {
+        UpstreamCaches { authorizations: TtlCache::new(MAX_ENTRIES), problems: TtlCache::new(MAX_ENTRIES) }
     }
 
     /// The cached `authorization` header for requests to the repository.
-    pub(super) fn grant(&self, upstream: &UpstreamConfig, now: Micros) -> Option<Arc<str>> {
-        self.grants.change(key(Extent::Repository, upstream, ""), now, |known| (None, known.map(|entry| entry.value)))
+    pub(super) fn authorization(&self, upstream: &UpstreamConfig, now: Micros) -> Option<Arc<str>> {
+        self.authorizations
+            .change(key(Extent::Repository, upstream, ""), now, |known| (None, known.map(|entry| entry.value)))
     }
 
     /// Caches the header for `lifetime` microseconds.
-    pub(super) fn put_grant(&self, upstream: &UpstreamConfig, grant: &Arc<str>, lifetime: Micros, now: Micros) {
-        let entry = Entry { until: now.saturating_add(lifetime), value: grant.clone() };
-        self.grants.change(key(Extent::Repository, upstream, ""), now, |_| (Some(entry), ()));
+    pub(super) fn put_authorization(
+        &self,
+        upstream: &UpstreamConfig,
+        header: &Arc<str>,
+        lifetime: Micros,
+        now: Micros,
+    ) {
+        let entry = Entry { until: now.saturating_add(lifetime), value: header.clone() };
+        self.authorizations.change(key(Extent::Repository, upstream, ""), now, |_| (Some(entry), ()));
     }
 
     /// The cached failure because of which the resource is not requested now.
-    pub(super) fn problem(&self, thing: Thing<'_>, url: &Url, now: Micros) -> Option<Problem> {
-        [Extent::Origin, Extent::Repository, Extent::Thing].into_iter().find_map(|extent| {
-            let key = thing.key(extent, url);
+    pub(super) fn problem(&self, resource: UpstreamResource<'_>, url: &Url, now: Micros) -> Option<Problem> {
+        [Extent::Origin, Extent::Repository, Extent::Resource].into_iter().find_map(|extent| {
+            let key = resource.key(extent, url);
             self.problems.change(key, now, |known| (None, known.map(|entry| entry.value)))
         })
     }
 
     /// Caches the failure of a request for the resource at this address.
-    pub(super) fn put_problem(&self, thing: Thing<'_>, url: &Url, problem: Problem, now: Micros) {
-        let (extent, lifetime) = problem.reach();
-        let entry = Entry { until: now.saturating_add(lifetime), value: problem };
-        self.problems.change(thing.key(extent, url), now, |_| (Some(entry), ()));
+    pub(super) fn put_problem(&self, resource: UpstreamResource<'_>, url: &Url, problem: Problem, now: Micros) {
+        let (extent, ttl) = problem.extent_and_ttl();
+        let entry = Entry { until: now.saturating_add(ttl), value: problem };
+        self.problems.change(resource.key(extent, url), now, |_| (Some(entry), ()));
     }
 }
 
-impl Thing<'_> {
+impl UpstreamResource<'_> {
     fn key(&self, extent: Extent, url: &Url) -> Key {
         match extent {
             Extent::Origin => digest(&["origin", &url.origin().ascii_serialization()]),
@@ -75,7 +82,7 @@ fn key(extent: Extent, upstream: &UpstreamConfig, rest: &str) -> Key {
     let account = upstream.credentials.as_ref();
     let (username, password) = account.map_or(("", ""), |account| (&account.username, &account.password));
     match extent {
-        Extent::Thing => digest(&["thing", &upstream.url, rest, username, password]),
+        Extent::Resource => digest(&["resource", &upstream.url, rest, username, password]),
         Extent::Repository | Extent::Origin => digest(&["repository", &upstream.url, username, password]),
     }
 }
