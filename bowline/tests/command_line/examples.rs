@@ -128,8 +128,8 @@ async fn every_example_of_a_handwritten_command_works() {
     let (owner, operator, person) = (Terminal::new(&server), Terminal::new(&server), Terminal::new(&server));
     offer_provider(&server).await;
     ended(&signed_in(&server, &person, &["--provider", "main", "--no-browser"], "ada").await, 0);
-    owner.keep(&server.actor("owner", &organization).await);
-    operator.keep(&server.operator().await);
+    owner.sign_in_as(&server.actor("owner", &organization).await);
+    operator.sign_in_as(&server.operator().await);
     let settings = &server.server().parts().settings;
     let token = server.idp().token("build", &settings.auth_url, Value::Null);
     for terminal in [&owner, &operator] {
@@ -234,7 +234,7 @@ async fn the_example_of_a_watch_prints_changes_until_it_is_stopped() {
     let server = TestServer::start(Engine::Sqlite).await;
     let organization = server.organization("acme").await;
     let owner = Terminal::new(&server);
-    owner.keep(&server.actor("owner", &organization).await);
+    owner.sign_in_as(&server.actor("owner", &organization).await);
     let examples = examples(&owner).await;
     let line = examples["audit watch"].last().expect("an example");
     let mut command = owner.command();

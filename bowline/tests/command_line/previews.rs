@@ -9,8 +9,8 @@ use crate::support::{Terminal, ended, text};
 async fn people(server: &TestServer) -> (String, Terminal, Terminal) {
     let organization = server.organization("acme").await;
     let (owner, viewer) = (Terminal::new(server), Terminal::new(server));
-    owner.keep(&server.actor("owner", &organization).await);
-    viewer.keep(&server.actor("viewer", &organization).await);
+    owner.sign_in_as(&server.actor("owner", &organization).await);
+    viewer.sign_in_as(&server.actor("viewer", &organization).await);
     (organization, owner, viewer)
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use crate::fixture::{Caller, Fixture, Kind, Place, Standing, UNSHARED};
 use crate::oracle::{holds, needed, operates, within};
 use crate::sample::Sample;
-use crate::table::{Judged, Row, table};
+use crate::table::{Check, Row, table};
 
 #[tokio::test]
 async fn explanations_agree_with_the_oracle_in_every_cell() {
@@ -21,7 +21,7 @@ async fn explanations_agree_with_the_oracle_in_every_cell() {
     let sample = Sample::of_environment(&fixture);
     for (number, row) in table().into_iter().enumerate() {
         // What others are told depends on what is needed alone.
-        let is_new = requirements.insert((row.validated == Judged::Operator, needed(&fixture, row.full_name)));
+        let is_new = requirements.insert((row.validated == Check::Operator, needed(&fixture, row.full_name)));
         for caller in fixture.callers.iter().filter(|caller| !caller.standing.is_nobody()) {
             for place in fixture.places.iter().filter(|place| sample.has(&fixture, number, caller, place)) {
                 let expected = allowed(&fixture, caller, &row, place);
@@ -47,7 +47,7 @@ async fn explanations_agree_with_the_oracle_in_every_cell() {
 fn allowed(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> bool {
     let needed = needed(fixture, row.full_name);
     let suffices = needed.is_empty() || holds(caller, &needed, &place.group);
-    suffices && (row.validated != Judged::Operator || operates(fixture, caller, row.full_name))
+    suffices && (row.validated != Check::Operator || operates(fixture, caller, row.full_name))
 }
 
 async fn explain(actor: &Actor, identity: &str, row: &Row, place: &Place) -> own::AccessExplanation {

@@ -292,7 +292,7 @@ impl<'s> Fixture<'s> {
         // Used once while it was good, so that the server may have it in its cache.
         caller.actor.grpc::<Validate>(()).await.expect("the token is good at first");
         self.server.clock().advance(Duration::from_secs(3601));
-        Caller { standing: Standing::Nobody, ..caller }
+        Caller { standing: Standing::Anonymous, ..caller }
     }
 
     async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str, other: &str) -> Vec<Caller> {
@@ -314,9 +314,9 @@ impl<'s> Fixture<'s> {
         let by_capability = self.exchanged(&owner, "owner narrowed to a few capabilities", &narrowed).await;
         let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;
         vec![
-            Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None },
+            Caller { actor: server.anonymous(), standing: Standing::Anonymous, only: None, inside: None },
             self.expired_identity(own).await,
-            Caller { standing: Standing::Nobody, ..other_audience },
+            Caller { standing: Standing::Anonymous, ..other_audience },
             self.stranger().await,
             self.caller("viewer", "viewer", own).await,
             self.caller("editor", "editor", own).await,

@@ -24,7 +24,7 @@ impl Fixture<'_> {
             })
         });
         written.await.unwrap_or_else(|error: Error| panic!("the identity ends: {error}"));
-        Caller { standing: Standing::Nobody, ..caller }
+        Caller { standing: Standing::Anonymous, ..caller }
     }
 
     /// A person with a role of an operator, by a token without a session.

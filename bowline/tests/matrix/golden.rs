@@ -49,8 +49,8 @@ fn may(row: &Row, outcome: &Outcome, place: &str) -> bool {
     let let_through = row.let_through_at(place);
     assert!([let_through, DENIED].contains(&outcome.code), "{}: {outcome:?}", row.full_name);
     match row.validated {
-        Judged::List { .. } => outcome.body.contains(&format!("{place}/")),
-        Judged::Place | Judged::Caller | Judged::Operator | Judged::Person | Judged::Themselves => {
+        Check::List { .. } => outcome.body.contains(&format!("{place}/")),
+        Check::Scope | Check::Caller | Check::Operator | Check::Person | Check::Themselves => {
             outcome.code == let_through
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
         return false;
     }
     let bound = match &caller.standing {
-        Standing::Nobody => return false,
+        Standing::Anonymous => return false,
         Standing::Operator | Standing::Admin => return true,
         Standing::OperatorViewer(everywhere) => return needed.is_subset(everywhere),
         Standing::Bound(bound) | Standing::OfProvider(bound) => bound,
@@ -90,24 +90,24 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     let needed = needed(fixture, row.decided_by.unwrap_or(row.full_name));
     let held = holds(caller, &needed, &place.group);
     match row.validated {
-        Judged::Operator if lacks_bindings || !operates(fixture, caller, row.full_name) => DENIED,
-        Judged::Operator => {
+        Check::Operator if lacks_bindings || !operates(fixture, caller, row.full_name) => DENIED,
+        Check::Operator => {
             if place.exists || row.absent_is_fine {
                 row.let_through
             } else {
                 NOT_FOUND
             }
         }
-        Judged::Caller => row.let_through,
-        Judged::List { refuses: false } => OK,
-        Judged::Themselves => DENIED,
-        Judged::Person => match caller.standing {
+        Check::Caller => row.let_through,
+        Check::List { refuses: false } => OK,
+        Check::Themselves => DENIED,
+        Check::Person => match caller.standing {
             Standing::Admin | Standing::OperatorViewer(_) => OK,
             Standing::OfProvider(_) => DENIED,
-            Standing::Nobody | Standing::Operator | Standing::Bound(_) => row.let_through,
+            Standing::Anonymous | Standing::Operator | Standing::Bound(_) => row.let_through,
         },
-        Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
-        Judged::List { refuses: true } => {
+        Check::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
+        Check::List { refuses: true } => {
             if held && !place.exists && !row.absent_is_fine {
                 NOT_FOUND
             } else {
@@ -124,8 +124,8 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
                 NOT_FOUND
             }
         }
-        Judged::Place if lacks_bindings => DENIED,
-        Judged::Place => match row.grants {
+        Check::Scope if lacks_bindings => DENIED,
+        Check::Scope => match row.grants {
             Some(role) if !holds(caller, &fixture.capabilities(role), granted_at(row, place)) => DENIED,
             _ => OK,
         },

@@ -9,7 +9,7 @@ use bowline_contract::v2::iam::rpc::{
     groups_service as groups2, identities_service as identities2, terms_service as terms2,
 };
 
-use super::{Aim, Judged, Row, anybody, at, default, row};
+use super::{Aim, Check, Row, anybody, at, default, row};
 use crate::oracle::{INVALID, NOT_FOUND, OK, PRECONDITION};
 
 /// An authorized call gets the error that there is no such document: the server of the matrix has none.
@@ -37,7 +37,7 @@ pub(super) fn terms() -> Vec<Row> {
 
 /// What machines and the local operator are refused.
 fn of_person<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row { let_through: PRECONDITION, ..row::<M>(Judged::Person, build) }
+    Row { let_through: PRECONDITION, ..row::<M>(Check::Person, build) }
 }
 
 /// What only people get something from. No person of the matrix has the address of an organization.

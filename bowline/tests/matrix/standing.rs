@@ -18,7 +18,7 @@ pub(crate) struct Caller {
 #[derive(Clone)]
 pub(crate) enum Standing {
     /// No good token.
-    Nobody,
+    Anonymous,
     /// May everything.
     Operator,
     /// A person who may everything by the role `operator.admin`, without a binding.
@@ -36,13 +36,13 @@ impl Standing {
     pub(crate) fn bindings(&self) -> &[(String, BTreeSet<String>)] {
         match self {
             Standing::Bound(bound) | Standing::OfProvider(bound) => bound,
-            Standing::Nobody | Standing::Operator | Standing::Admin | Standing::OperatorViewer(_) => &[],
+            Standing::Anonymous | Standing::Operator | Standing::Admin | Standing::OperatorViewer(_) => &[],
         }
     }
 
     /// Whether the server lets no call through.
     pub(crate) fn is_nobody(&self) -> bool {
-        matches!(self, Standing::Nobody)
+        matches!(self, Standing::Anonymous)
     }
 
     /// Whether the role of an operator allows a method of operators.
@@ -50,7 +50,7 @@ impl Standing {
         match self {
             Standing::Operator | Standing::Admin => true,
             Standing::OperatorViewer(_) => only_reads,
-            Standing::Nobody | Standing::Bound(_) | Standing::OfProvider(_) => false,
+            Standing::Anonymous | Standing::Bound(_) | Standing::OfProvider(_) => false,
         }
     }
 }

@@ -128,10 +128,10 @@ async fn list_activity(
     let limits = DayLimits { usual: USUAL_DAYS, most: activity::DAYS };
     let (first, last) = day_span(request.start_time, request.end_time, call.now(), limits)?;
     let kind = match request.kind() {
-        ours::ActivityKind::Unspecified | ours::ActivityKind::Pulls => ActivityKind::Pulls,
-        ours::ActivityKind::Pushes => ActivityKind::Pushes,
-        ours::ActivityKind::Bytes => ActivityKind::Bytes,
-        ours::ActivityKind::BlockedPackages => ActivityKind::BlockedPackages,
+        own::ActivityKind::Unspecified | own::ActivityKind::Pulls => ActivityKind::Pulls,
+        own::ActivityKind::Pushes => ActivityKind::Pushes,
+        own::ActivityKind::Bytes => ActivityKind::Bytes,
+        own::ActivityKind::BlockedPackages => ActivityKind::BlockedPackages,
     };
     let amounts = activity::days(tx, scope.as_str(), kind, (first, last)).await?;
     let day = |day: i64| own::ActivityDay {

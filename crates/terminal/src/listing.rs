@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::manner::{stdout_columns, stdout_is_terminal};
 use crate::output::Form;
-use crate::settings::stdout_is_terminal;
+use crate::settings::{stdout_columns, stdout_is_terminal};
 use crate::table::Table;
 use crate::{TerminalError, print};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::manner::{bold, stdout_columns, stdout_is_terminal};
+use crate::settings::{bold, stdout_columns, stdout_is_terminal};
 
 /// Lines with columns, for people and programs.
 pub struct Table {

@@ -32,7 +32,7 @@ use bowline_testkit::{Actor, TestServer};
 use crate::escalation::people;
 use crate::fixture::{Fixture, Kind, Place, UNSHARED};
 use crate::table::advisories::advisory;
-use crate::table::{Aim, Judged, Row, at, default, row, table};
+use crate::table::{Aim, Check, Row, at, default, row, table};
 
 /// What organizations accept.
 pub(super) const DOCUMENT: &str = "terms-1";
@@ -96,7 +96,7 @@ pub(super) fn cases<'f>(fixture: &'f Fixture<'_>) -> Vec<Case<'f>> {
             let there = if is_of_organization { "parent" } else { "own" };
             let place = fixture.place(if name.is_empty() { there } else { name });
             let actor = match row.validated {
-                Judged::Person => person(fixture),
+                Check::Person => person(fixture),
                 _ => &fixture.operator,
             };
             cases.push(Case { row, actor, place });
@@ -105,11 +105,11 @@ pub(super) fn cases<'f>(fixture: &'f Fixture<'_>) -> Vec<Case<'f>> {
     let parent = fixture.place("parent");
     let rows = further().into_iter().chain(of_providers());
     cases.extend(rows.map(|row| Case { row, actor: &fixture.operator, place: parent }));
-    let metadata = row::<UpdateMetadata>(Judged::Person, |_| bowline_contract::v1::events::IdentityMetadata {
+    let metadata = row::<UpdateMetadata>(Check::Person, |_| bowline_contract::v1::events::IdentityMetadata {
         updates_opt_in: true,
         ..default()
     });
-    let metadata2 = row::<UpdateIdentityMetadata>(Judged::Person, |aim| i2::UpdateIdentityMetadataRequest {
+    let metadata2 = row::<UpdateIdentityMetadata>(Check::Person, |aim| i2::UpdateIdentityMetadataRequest {
         identity_metadata: Some(i2::IdentityMetadata { company: aim.name(), ..default() }),
         ..default()
     });

@@ -98,7 +98,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
         ..v1::CreateEntitlementRequest::default()
     };
     match command.dry_run.call::<methods::Create>(&api, &request, command.output.form()).await? {
-        Some(made) => shown(&[made], command.output),
+        Some(made) => print_table(&[made], command.output),
         None => Ok(()),
     }
 }

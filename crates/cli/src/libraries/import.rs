@@ -50,7 +50,7 @@ enum Source {
 /// Most versions of one request.
 const BATCH: usize = 200;
 /// Most files of a version in one request; the server accepts no more.
-const MOST_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 
 pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {
     let layout = match command.ecosystem {
@@ -105,7 +105,7 @@ impl Import {
         self.report.files += package.files.len();
         let key = (package.name.clone(), package.version.clone());
         match self.batch.get_mut(&key) {
-            Some(known) if known.files.len() + package.files.len() <= MOST_FILES => {
+            Some(known) if known.files.len() + package.files.len() <= MAX_FILES => {
                 known.files.extend(package.files.into_iter().map(file));
                 // The same file may lie in two directories.
                 known.files.sort_by(|left, right| left.name.cmp(&right.name));

@@ -117,7 +117,7 @@ async fn reports(tx: &mut ReadTx, scope: &Uidp, end: Micros) -> Result<(Reports,
         let read = |row: &Row<'_>| {
             let summary = row.text(4)?;
             (count, bytes) = (count + 1, bytes + summary.len());
-            let fits = count <= MOST_REPORTS && bytes <= MOST_BYTES;
+            let fits = count <= MAX_REPORTS && bytes <= MAX_BYTES;
             let ids: Option<Ids> = fits.then(|| serde_json::from_str(&summary)).transpose().map_err(Error::internal)?;
             let ids = ids.map(|ids| ReportIds::new(&ids, &mut numbers));
             Ok::<_, Error>(((row.text(0)?, row.text(1)?, row.int(2)?, row.int(3)?), ids))

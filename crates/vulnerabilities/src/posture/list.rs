@@ -17,7 +17,7 @@ use serde_json::json;
 use super::statements::{self, Assessment};
 
 /// Findings whose advisories one page looks for.
-const MOST_EXAMINED: usize = 2000;
+const MAX_EXAMINED: usize = 2000;
 /// Findings whose advisories are looked for at once.
 const AT_ONCE: usize = 200;
 
@@ -191,7 +191,7 @@ async fn with_statements<'a>(
     let mut shown = Shown { rows: Vec::new(), last: None };
     for (part, chunk) in rows.chunks(AT_ONCE).enumerate() {
         let at = part * AT_ONCE;
-        if at >= MOST_EXAMINED {
+        if at >= MAX_EXAMINED {
             shown.last = at.checked_sub(1);
             return Ok(shown);
         }

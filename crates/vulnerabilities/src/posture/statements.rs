@@ -20,15 +20,15 @@ use bowline_store::{ReadTx, Row, Sql, Value};
 use crate::advisories::rows::folded;
 
 /// Ids of a vulnerability that are looked for.
-const MOST_IDS: usize = 20;
+const MAX_IDS: usize = 20;
 /// Ids that one statement names.
 const IDS_AT_ONCE: usize = 200;
 /// Advisories of the groups at and above the repositories that one statement reads.
-const MOST_ADVISORIES: usize = 10_000;
+const MAX_ADVISORIES: usize = 10_000;
 /// Advisories of public groups that one statement reads, out of so many with these ids. Further ones are left out, so that
 /// what one group writes neither fails nor delays the lists of others.
-const MOST_PUBLIC: usize = 1_000;
-const MOST_EXAMINED: usize = 50_000;
+const MAX_PUBLIC: usize = 1_000;
+const MAX_EXAMINED: usize = 50_000;
 
 const COLUMNS: &str =
     "x.alias, a.uid, a.parent, a.advisory_id, a.artifact_name, a.component_name, a.component_location,
@@ -77,7 +77,7 @@ fn read<T>(row: &Row<'_>, call: &Authorized<T>) -> Result<(String, Statement)> {
 
 /// The ids of a vulnerability as aliases are compared.
 fn ids(finding: &Finding) -> impl Iterator<Item = String> {
-    std::iter::once(&finding.id).chain(&finding.aliases).take(MOST_IDS).map(|id| folded(id))
+    std::iter::once(&finding.id).chain(&finding.aliases).take(MAX_IDS).map(|id| folded(id))
 }
 
 /// The advisories about the findings, each of which is in a repository.
@@ -116,13 +116,13 @@ async fn of_public_groups<T: Sync>(
         "SELECT {COLUMNS}, 1
          FROM (SELECT alias, advisory FROM advisory_aliases WHERE alias IN "
     ));
-    sql.bind_list("", aliases.iter().map(Value::from)).bind(" LIMIT ", Value::Int(MOST_EXAMINED as i64));
+    sql.bind_list("", aliases.iter().map(Value::from)).bind(" LIMIT ", Value::Int(MAX_EXAMINED as i64));
     sql.push(
         ") x JOIN advisories a ON a.uid = x.advisory
          JOIN advisory_settings p ON p.place = a.parent AND p.is_public
          WHERE a.deleted_at IS NULL AND a.latest_judgement_type <> 0",
     );
-    sql.bind(" LIMIT ", Value::Int(MOST_PUBLIC as i64));
+    sql.bind(" LIMIT ", Value::Int(MAX_PUBLIC as i64));
     tx.query(&sql.text, &sql.params, |row| read(row, call)).await
 }
 
@@ -154,9 +154,9 @@ async fn of_groups<T: Sync>(
         sql.bind_list(" OR a.parent IN ", others.iter().map(|group| Value::from(*group)));
         sql.push(" AND p.place IS NOT NULL AND a.latest_judgement_type <> 0");
     }
-    sql.bind(") LIMIT ", Value::Int(MOST_ADVISORIES as i64 + 1));
+    sql.bind(") LIMIT ", Value::Int(MAX_ADVISORIES as i64 + 1));
     let rows = tx.query(&sql.text, &sql.params, |row| read(row, call)).await?;
-    if rows.len() > MOST_ADVISORIES {
+    if rows.len() > MAX_ADVISORIES {
         let text = "More than 10,000 advisories are about the vulnerabilities of one page: ask for a smaller page";
         return Err(Error::new(Reason::RequestTooLarge, text));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::CliError;
 
 /// Most files of a directory.
-const MOST_FILES: usize = 200_000;
+const MAX_FILES: usize = 200_000;
 /// How deep a directory is searched.
 const DEPTH: usize = 16;
 
@@ -41,8 +41,8 @@ fn collect(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(
         } else if kind.is_file() && is_document(&path) {
             found.push(path);
         }
-        if found.len() > MOST_FILES {
-            return Err(CliError::Option(format!("{}: more than {MOST_FILES} files", directory.display())));
+        if found.len() > MAX_FILES {
+            return Err(CliError::Option(format!("{}: more than {MAX_FILES} files", directory.display())));
         }
     }
     Ok(())

@@ -71,7 +71,7 @@ impl FindingHistory {
         let days = usize::try_from(last - first + 1).unwrap_or(0);
         let mut summary = HistorySummary { days: vec![DayCounts::default(); days], ..HistorySummary::default() };
         let mut vulnerabilities: HashSet<IdNumber> = HashSet::new();
-        let mut steps = MOST_STEPS;
+        let mut steps = MAX_STEPS;
         for repo in &self.repos {
             match steps.checked_sub(repo.steps(days)) {
                 Some(left) => {
