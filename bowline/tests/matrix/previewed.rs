@@ -117,8 +117,10 @@ async fn agrees(fixture: &Fixture<'_>, case: &Case<'_>) -> Result<Option<usize>,
         (preview, made) => return Err(format!("previewed {preview:?}, made {made:?}")),
     };
     let seen = entries_after(fixture, last).await;
-    let told: Vec<_> = preview.changes.iter().map(|one| shown(fixture, &one.kind, &one.before, &one.after)).collect();
-    let made: Vec<_> = seen.iter().map(|one| shown(fixture, &one.kind, &one.before, &one.after)).collect();
+    let told: Vec<_> =
+        preview.changes.iter().map(|one| shown(fixture, &one.kind, one.before.as_ref(), one.after.as_ref())).collect();
+    let made: Vec<_> =
+        seen.iter().map(|one| shown(fixture, &one.kind, one.before.as_ref(), one.after.as_ref())).collect();
     if told != made {
         return Err(format!("previewed {told:#?}, made {made:#?}"));
     }
@@ -147,9 +149,9 @@ fn method<'f>(fixture: &'f Fixture<'_>, full_name: &str) -> &'f MethodInfo {
 }
 
 /// A change as text, without what differs from one call to the next: times, and the UIDPs and ids of what is new.
-fn shown(fixture: &Fixture<'_>, kind: &str, before: &Option<audit::Image>, after: &Option<audit::Image>) -> String {
+fn shown(fixture: &Fixture<'_>, kind: &str, before: Option<&audit::Image>, after: Option<&audit::Image>) -> String {
     let is_new = before.is_none();
-    let text = |image: &Option<audit::Image>| {
+    let text = |image: Option<&audit::Image>| {
         let Some(image) = image else { return "nothing".to_owned() };
         let content = image.content.as_ref().expect("a snapshot has its content");
         let pool = fixture.server.server().parts().contract.pool();
@@ -199,7 +201,7 @@ async fn tables(server: &TestServer) -> Rows {
     let mut all = Vec::new();
     for table in transfer_tables().expect("the schema") {
         let rows = snapshot.page(&table, None, 100_000).await.expect("rows");
-        all.push((table.name.to_string(), rows));
+        all.push((table.name.clone(), rows));
     }
     all
 }

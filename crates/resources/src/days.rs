@@ -51,6 +51,7 @@ mod tests {
     const DAY: i64 = 24 * 3600;
     const LIMITS: DayLimits = DayLimits { usual: 30, most: 366 };
 
+    #[expect(clippy::unnecessary_wraps, reason = "requests have it as an option")]
     fn at(seconds: i64) -> Option<Timestamp> {
         Some(Timestamp { seconds, nanos: 0 })
     }

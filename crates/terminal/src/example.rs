@@ -9,7 +9,7 @@ const CONTINUED: &str = "\n      ";
 /// A help text whose command lines are at most 80 columns wide: longer ones are continued, as a shell does after a
 /// backslash.
 pub fn with_short_examples(text: &str) -> String {
-    let lines = text.lines().map(|line| if is_long(line) { broken(line) } else { line.to_owned() });
+    let lines = text.lines().map(|line| if is_long(line) { continued(line) } else { line.to_owned() });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -22,7 +22,7 @@ fn is_long(line: &str) -> bool {
     line.starts_with("  bowline ") && line.chars().count() > WIDTH
 }
 
-fn broken(line: &str) -> String {
+fn continued(line: &str) -> String {
     let mut text = String::new();
     let mut width = 0;
     for word in parts(line.trim_start()) {

@@ -151,7 +151,9 @@ async fn show_encoded(api: &Api, method: &MethodInfo, value: Vec<u8>, form: &For
     let (rows, notes) = (rows(&response, &names), notes(&response));
     let mut table = Table::new(&["change", "kind", "resource", "field", "before", "after"]);
     let is_empty = rows.is_empty();
-    rows.into_iter().for_each(|row| table.push(row));
+    for row in rows {
+        table.push(row);
+    }
     print(&form.render(&table, || Ok(response))?)?;
     note(&notes);
     note(if is_empty { "the call would change nothing\n" } else { "nothing was changed: this is a preview\n" });

@@ -290,7 +290,9 @@ mod tests {
 
     fn of(all: Vec<Statement>) -> Statements {
         let mut statements = Statements::default();
-        all.into_iter().for_each(|one| statements.add("CVE-1".into(), one));
+        for one in all {
+            statements.add("CVE-1".into(), one);
+        }
         statements
     }
 

@@ -42,7 +42,7 @@ impl ReportIds {
         self.by_severity.iter().map(|(severity, ids)| (*severity, &**ids))
     }
 
-    /// Every id.
+    /// The ids of all severities.
     pub(super) fn all(&self) -> impl Iterator<Item = IdNumber> {
         self.by_severity.iter().flat_map(|(_, ids)| ids.iter().copied())
     }
