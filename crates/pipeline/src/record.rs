@@ -80,7 +80,7 @@ pub(crate) async fn record(
 
 /// Appends the event of a method to the outbox, if the contract declares one. `act` is the `act` claim of the
 /// actor's token. Code outside of handlers calls it directly; handlers
-/// return their event in [`Changed`] instead.
+/// return their event in `Changed` instead.
 pub async fn record_event(
     tx: &mut WriteTx,
     info: &MethodInfo,
