@@ -1,5 +1,5 @@
-//! What every protocol front shares: admission, access log, request counts, parsing of credentials and forms,
-//! and the causes of failures.
+//! What every protocol front shares: admission, access log, request counts, parsing of credentials, cookies
+//! and forms, and the causes of failures.
 //!
 //! A front is a crate with a router for the paths of a protocol. To add one:
 //!
@@ -11,7 +11,10 @@
 
 mod access_line;
 mod around;
+mod browser_sessions;
+pub mod cookies;
 pub mod request;
 
 pub use access_line::{AccessLine, code_of, write_failure};
 pub use around::{Admit, Count, Front, LogFields, failed};
+pub use browser_sessions::BrowserSessions;
