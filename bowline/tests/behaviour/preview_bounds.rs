@@ -11,8 +11,10 @@ use bowline_pipeline::Call;
 use bowline_store::Load;
 use bowline_testkit::{Actor, Engine, TestServer, each_engine};
 use prost::Message as _;
+use serde_json::json;
 
-use crate::support::passed_on;
+use crate::previews::previewing;
+use crate::support::{Refusal, call, execute, number, passed_on};
 
 /// Messages that wait for the writer.
 fn waiting(server: &TestServer) -> u64 {
@@ -74,4 +76,41 @@ async fn the_access_line_of_a_preview_names_the_previewed_method(server: &TestSe
     assert_eq!(pipeline.dispatch(call).await.previewed, "");
 }
 
-each_engine!(the_access_line_of_a_preview_names_the_previewed_method);
+/// More rows than a preview may read and change.
+const MANY: i64 = 60_000;
+/// Most tries of a preview, 100 ms apart, while it gives way to writes of the background.
+const TRIES: u32 = 50;
+
+async fn a_preview_of_too_many_rows_says_so_and_changes_nothing(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let identity = server.identity(&org, "robot").await;
+    let many = "INSERT INTO role_bindings (uid, parent, org, identity, role, created_at)
+                WITH RECURSIVE up(n) AS (SELECT 100000 UNION ALL SELECT n + 1 FROM up WHERE n < 159999)
+                SELECT $1 || '/0000000000' || n || '/0000000000' || n, $1 || '/0000000000' || n, $1, $2, $3, 0 FROM up";
+    execute(server, many, &[&org, &identity, &server.role("viewer")]).await;
+    let method = "chainguard.platform.iam.v2.IdentitiesService.DeleteIdentity";
+    let body = previewing(server, method, json!({ "uid": identity }));
+    let operator = server.operator().await;
+    let mut reply = call(&operator, "POST /preview/v1:preview", body.clone()).await;
+    for _ in 0..TRIES {
+        if reply.status != 503 {
+            break;
+        }
+        assert!(reply.text().contains("other writes left the preview too little time"), "{}", reply.text());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        reply = call(&operator, "POST /preview/v1:preview", body.clone()).await;
+    }
+    assert_eq!(reply.status, 400, "{}", reply.text());
+    let refusal = Refusal(reply.json());
+    let violation = &refusal.detail("PreconditionFailure")["violations"][0];
+    assert_eq!(violation["type"], "PREVIEW_TOO_LARGE", "{refusal:?}");
+    // Of the rows, or on a slow machine of the time; with the rows so far in both cases.
+    assert!(refusal.message().contains("rows"), "{refusal:?}");
+    assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, MANY);
+    assert_eq!(number(server, "SELECT count(*) FROM identities").await, 1);
+}
+
+each_engine!(
+    a_preview_of_too_many_rows_says_so_and_changes_nothing,
+    the_access_line_of_a_preview_names_the_previewed_method,
+);

@@ -29,7 +29,7 @@ impl Db {
     /// once.
     ///
     /// # Errors
-    /// [`ErrorKind::OverBudget`] past the limits, [`ErrorKind::Unavailable`] where writes leave it no turn.
+    /// [`ErrorKind::OverBudget`] past the limits, [`ErrorKind::GaveWay`] where writes leave it no turn that is long enough.
     pub async fn dry_run<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         limits: DryRunLimits,
@@ -115,7 +115,12 @@ impl Budget {
         let rows = self.rows.load(Ordering::Relaxed);
         let (time, most) = (self.limits.time.as_millis(), self.limits.rows);
         let text = match self.ended() {
-            Some(Ended::GaveWay) | None => return StoreError::unavailable("a dry run gave way to writes"),
+            Some(Ended::GaveWay) | None => {
+                let text = format!(
+                    "other writes left the preview too little time, after {rows} rows; try again, or split the call"
+                );
+                return StoreError::new(ErrorKind::GaveWay, text);
+            }
             Some(Ended::Time) => format!(
                 "a preview may take {time} ms of the database, which were over after {rows} rows; split the call"
             ),

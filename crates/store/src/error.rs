@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Incomplete,
     /// A dry run needs more rows or time than it has ([`crate::DryRunLimits`]).
     OverBudget,
+    /// Other writes left a dry run no turn that was long enough: the same call may work later.
+    GaveWay,
     /// Syntax, wrong parameters, a pending future, a panic: the program is wrong.
     Bug,
 }
@@ -47,6 +49,7 @@ impl fmt::Display for ErrorKind {
             Self::SchemaUnknown => "unknown schema",
             Self::Incomplete => "incomplete database",
             Self::OverBudget => "over budget",
+            Self::GaveWay => "gave way to writes",
             Self::Bug => "storage bug",
         })
     }

@@ -122,7 +122,7 @@ async fn writes_beside_a_long_dry_run_do_not_wait_for_it(_: &Fixture, db: Db) {
     }
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     let error = run.await.unwrap();
-    let kinds = [ErrorKind::Unavailable, ErrorKind::OverBudget];
+    let kinds = [ErrorKind::GaveWay, ErrorKind::OverBudget];
     assert!(kinds.contains(&error.kind()), "{error}");
     assert_eq!(count(&db).await, 5);
 }

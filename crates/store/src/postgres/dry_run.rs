@@ -22,7 +22,8 @@ impl Postgres {
             }
             tokio::time::sleep(backoff(attempt)).await;
         }
-        Err(StoreError::unavailable(format!("gave up after {MAX_DRY_RUNS} conflicts of a dry run")))
+        let text = format!("other writes changed the rows of the preview {MAX_DRY_RUNS} times; try again");
+        Err(StoreError::new(ErrorKind::GaveWay, text))
     }
 
     async fn dry_run_once(&self, limits: DryRunLimits, job: &mut dyn Job) -> Result<Attempt, StoreError> {
