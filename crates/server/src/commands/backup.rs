@@ -101,11 +101,11 @@ const NICENESS: i32 = 10;
 /// Runs `bowline backup`.
 pub fn run(command: BackupCommand) -> Work<StartError> {
     // Here, while the process has one thread: those of the runtime, which `block_on` makes, inherit it.
-    let gives_way = nice(NICENESS);
-    Box::pin(async move {
-        gives_way.map_err(|error| StartError::Defect(format!("the priority cannot be lowered: {error}")))?;
-        execute(command).await
-    })
+    if let Err(error) = nice(NICENESS) {
+        // A sandbox may forbid it, and a backup that competes with the server is better than none.
+        say(&format!("warning: the backup runs with the usual CPU priority, which cannot be lowered: {error}\n"));
+    }
+    Box::pin(execute(command))
 }
 
 async fn execute(command: BackupCommand) -> Result<(), StartError> {
