@@ -37,13 +37,13 @@ const COLUMNS: &str =
 /// The advisories about some vulnerabilities, by folded alias and by the name that a package must have: popular
 /// vulnerabilities have many advisories, and few of them are about one package.
 #[derive(Default)]
-pub(super) struct Statements {
-    by_alias: BTreeMap<String, BTreeMap<String, Vec<Statement>>>,
+pub(super) struct ApplicableAdvisories {
+    by_alias: BTreeMap<String, BTreeMap<String, Vec<ApplicableAdvisory>>>,
 }
 
 /// An advisory in use.
 #[derive(Clone)]
-struct Statement {
+struct ApplicableAdvisory {
     uid: String,
     parent: String,
     advisory_id: String,
@@ -58,9 +58,9 @@ struct Statement {
     is_public: bool,
 }
 
-fn read<T>(row: &Row<'_>, call: &Authorized<T>) -> Result<(String, Statement)> {
+fn read<T>(row: &Row<'_>, call: &Authorized<T>) -> Result<(String, ApplicableAdvisory)> {
     let parent = row.text(2)?;
-    let statement = Statement {
+    let advisory = ApplicableAdvisory {
         uid: row.text(1)?,
         is_listed: call.holds(&parent, Capability::CapAdvisoriesList),
         parent,
@@ -72,7 +72,7 @@ fn read<T>(row: &Row<'_>, call: &Authorized<T>) -> Result<(String, Statement)> {
         latest_event_at: row.opt_int(8)?,
         is_public: row.int(9)? > 0,
     };
-    Ok((row.text(0)?, statement))
+    Ok((row.text(0)?, advisory))
 }
 
 /// The ids of a vulnerability as aliases are compared.
@@ -85,24 +85,24 @@ pub(super) async fn load<T: Sync>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
     findings: &[(&str, &Finding)],
-) -> Result<Statements> {
+) -> Result<ApplicableAdvisories> {
     let aliases: BTreeSet<String> = findings.iter().flat_map(|(_, finding)| ids(finding)).collect();
     let mut organizations: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for group in findings.iter().flat_map(|(repo, _)| above(repo)) {
         organizations.entry(group.split('/').next().unwrap_or(group)).or_default().insert(group);
     }
     let aliases: Vec<String> = aliases.into_iter().collect();
-    let mut statements = Statements::default();
+    let mut advisories = ApplicableAdvisories::default();
     for aliases in aliases.chunks(IDS_AT_ONCE) {
         let mut rows = of_public_groups(tx, call, aliases).await?;
         for (organization, groups) in &organizations {
             rows.extend(of_groups(tx, call, aliases, (organization, groups)).await?);
         }
-        for (alias, statement) in rows {
-            statements.add(alias, statement);
+        for (alias, advisory) in rows {
+            advisories.add(alias, advisory);
         }
     }
-    Ok(statements)
+    Ok(advisories)
 }
 
 /// Approved advisories of public groups, as many as are read. Those of the groups above the repositories are not left to
@@ -111,7 +111,7 @@ async fn of_public_groups<T: Sync>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
     aliases: &[String],
-) -> Result<Vec<(String, Statement)>> {
+) -> Result<Vec<(String, ApplicableAdvisory)>> {
     let mut sql = Sql::new(format!(
         "SELECT {COLUMNS}, 1
          FROM (SELECT alias, advisory FROM advisory_aliases WHERE alias IN "
@@ -133,7 +133,7 @@ async fn of_groups<T: Sync>(
     call: &Authorized<T>,
     aliases: &[String],
     (organization, groups): (&str, &BTreeSet<&str>),
-) -> Result<Vec<(String, Statement)>> {
+) -> Result<Vec<(String, ApplicableAdvisory)>> {
     let (listed, others): (Vec<&str>, Vec<&str>) =
         groups.iter().partition(|group| call.holds(group, Capability::CapAdvisoriesList));
     let mut sql = Sql::new(format!(
@@ -176,29 +176,29 @@ pub(super) struct Assessment {
     pub(super) more: usize,
 }
 
-impl Statements {
-    fn add(&mut self, alias: String, statement: Statement) {
+impl ApplicableAdvisories {
+    fn add(&mut self, alias: String, advisory: ApplicableAdvisory) {
         let of_alias = self.by_alias.entry(alias).or_default();
-        of_alias.entry(statement.package().to_owned()).or_default().push(statement);
+        of_alias.entry(advisory.package().to_owned()).or_default().push(advisory);
     }
 
     /// The advisories about a finding in a repository, of which the best one is shown.
     pub(super) fn about(&self, repo: &str, finding: &Finding) -> Assessment {
         let origin = bowline_registry::sboms::origin(&finding.purl);
         let names = || std::iter::once(finding.package.as_str()).chain(origin.as_deref());
-        let mut about: BTreeMap<&str, (AdvisoryMatch, &Statement)> = BTreeMap::new();
+        let mut about: BTreeMap<&str, (AdvisoryMatch, &ApplicableAdvisory)> = BTreeMap::new();
         for of_alias in ids(finding).filter_map(|id| self.by_alias.get(&id)) {
-            for statement in names().filter_map(|name| of_alias.get(name)).flatten() {
-                let matches = statement.matches(finding, origin.as_deref());
-                if let Some(by) = matches.filter(|_| statement.counts_for(repo)) {
-                    about.insert(&statement.uid, (by, statement));
+            for advisory in names().filter_map(|name| of_alias.get(name)).flatten() {
+                let matches = advisory.matches(finding, origin.as_deref());
+                if let Some(by) = matches.filter(|_| advisory.counts_for(repo)) {
+                    about.insert(&advisory.uid, (by, advisory));
                 }
             }
         }
-        let best = about.values().min_by_key(|(by, statement)| statement.rank(*by, repo));
-        let deciding = best.filter(|(_, statement)| is_above(&statement.parent, repo));
-        let status = deciding.map_or(FindingStatus::NoAdvisory, |(_, statement)| statement.status());
-        let advisory = best.map(|(by, statement)| statement.shown(*by));
+        let best = about.values().min_by_key(|(by, advisory)| advisory.rank(*by, repo));
+        let deciding = best.filter(|(_, advisory)| is_above(&advisory.parent, repo));
+        let status = deciding.map_or(FindingStatus::NoAdvisory, |(_, advisory)| advisory.status());
+        let advisory = best.map(|(by, advisory)| advisory.shown(*by));
         Assessment { status, advisory, more: about.len().saturating_sub(1) }
     }
 }
@@ -207,7 +207,7 @@ fn is_above(group: &str, repo: &str) -> bool {
     repo.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
 }
 
-impl Statement {
+impl ApplicableAdvisory {
     /// Whether the caller may read it, and it is about a repository there. Everyone may read approved events of public
     /// groups, and no advisory without one.
     fn counts_for(&self, repo: &str) -> bool {
@@ -268,8 +268,8 @@ impl Statement {
 mod tests {
     use super::*;
 
-    fn statement(artifact: &str, component: &str, parent: &str) -> Statement {
-        Statement {
+    fn advisory(artifact: &str, component: &str, parent: &str) -> ApplicableAdvisory {
+        ApplicableAdvisory {
             uid: format!("{parent}/{artifact}:{component}"),
             parent: parent.into(),
             advisory_id: String::new(),
@@ -288,19 +288,20 @@ mod tests {
         Finding { id: "cve-1".into(), package: "libssl3".into(), purl, location: "/lib".into(), ..Finding::default() }
     }
 
-    fn of(all: Vec<Statement>) -> Statements {
-        let mut statements = Statements::default();
+    fn of(all: Vec<ApplicableAdvisory>) -> ApplicableAdvisories {
+        let mut advisories = ApplicableAdvisories::default();
         for one in all {
-            statements.add("CVE-1".into(), one);
+            advisories.add("CVE-1".into(), one);
         }
-        statements
+        advisories
     }
 
     #[test]
     fn the_names_of_packages_lead_to_the_same_advisories_as_a_look_at_all_of_them() {
         let names = ["libssl3", "openssl", "curl", ""];
         let pairs = names.iter().flat_map(|artifact| names.map(|component| (*artifact, component)));
-        let all: Vec<Statement> = pairs.map(|(artifact, component)| statement(artifact, component, "o")).collect();
+        let all: Vec<ApplicableAdvisory> =
+            pairs.map(|(artifact, component)| advisory(artifact, component, "o")).collect();
         for package in names {
             for purl in ["", "pkg:apk/wolfi/x?origin=openssl", "pkg:apk/wolfi/x?origin=libssl3", "pkg:apk/x?origin="] {
                 let finding = Finding { package: package.into(), purl: purl.into(), ..finding() };
@@ -316,34 +317,33 @@ mod tests {
     #[test]
     fn an_advisory_is_about_the_package_its_origin_or_a_component() {
         let origin = Some("openssl");
-        let by = |artifact: &str, component: &str| statement(artifact, component, "o").matches(&finding(), origin);
+        let by = |artifact: &str, component: &str| advisory(artifact, component, "o").matches(&finding(), origin);
         assert_eq!(by("libssl3", ""), Some(AdvisoryMatch::Package));
         assert_eq!(by("openssl", ""), Some(AdvisoryMatch::Package));
         assert_eq!(by("curl", "libssl3"), Some(AdvisoryMatch::Component));
         assert_eq!(by("libssl3", "other"), None, "another component of the package");
         assert_eq!(by("curl", ""), None);
-        let elsewhere = Statement { component_location: "/usr".into(), ..statement("curl", "libssl3", "o") };
+        let elsewhere = ApplicableAdvisory { component_location: "/usr".into(), ..advisory("curl", "libssl3", "o") };
         assert_eq!(elsewhere.matches(&finding(), origin), None);
     }
 
     #[test]
     fn the_package_comes_before_a_component_and_the_nearest_group_first() {
-        let all =
-            vec![statement("curl", "libssl3", "o/g"), statement("openssl", "", "o"), statement("libssl3", "", "x")];
-        let statements = of(all);
-        let assessed = statements.about("o/g/r", &finding());
+        let all = vec![advisory("curl", "libssl3", "o/g"), advisory("openssl", "", "o"), advisory("libssl3", "", "x")];
+        let advisories = of(all);
+        let assessed = advisories.about("o/g/r", &finding());
         let advisory = assessed.advisory.unwrap();
         assert_eq!((advisory.artifact_name.as_str(), assessed.more), ("openssl", 1), "no other organization counts");
         assert_eq!(assessed.status, FindingStatus::Fixed);
-        assert_eq!(statements.about("p/r", &finding()).status, FindingStatus::NoAdvisory);
+        assert_eq!(advisories.about("p/r", &finding()).status, FindingStatus::NoAdvisory);
     }
 
     #[test]
     fn what_cannot_be_listed_counts_once_it_is_public_and_approved() {
-        let hidden = Statement { is_listed: false, ..statement("libssl3", "", "o") };
+        let hidden = ApplicableAdvisory { is_listed: false, ..advisory("libssl3", "", "o") };
         assert!(!hidden.counts_for("o/g/r"));
-        let public = Statement { is_public: true, ..hidden };
+        let public = ApplicableAdvisory { is_public: true, ..hidden };
         assert!(public.counts_for("o/g/r") && public.counts_for("p/r"));
-        assert!(!Statement { latest_event_type: 0, ..public }.counts_for("p/r"));
+        assert!(!ApplicableAdvisory { latest_event_type: 0, ..public }.counts_for("p/r"));
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_authn::crypto::sha256;
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_core::{Error, Result, UidRange, hex};
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest};
 use bowline_registry::findings::open::{self, ReportedImage, ReportedImages};
@@ -14,7 +14,7 @@ use bowline_store::ReadTx;
 use prost::Message as _;
 use serde_json::json;
 
-use super::statements::{self, Assessment};
+use super::applicable::{self, Assessment};
 
 /// Findings whose advisories one page looks for.
 const MAX_EXAMINED: usize = 2000;
@@ -24,9 +24,9 @@ const AT_ONCE: usize = 200;
 /// Pages are in the order of images alone.
 const ORDERS: &[&[&str]] = &[&["repo_uid"]];
 
-type Call = Authorized<ours::ListFindingsRequest>;
+type Call = Authorized<own::ListFindingsRequest>;
 
-pub(super) async fn list(tx: &mut ReadTx, call: &Call) -> Result<ours::ListFindingsResponse> {
+pub(super) async fn list(tx: &mut ReadTx, call: &Call) -> Result<own::ListFindingsResponse> {
     let scope = call.require_scope()?;
     require_scope(tx, scope).await?;
     let page = page(call)?;
@@ -47,12 +47,12 @@ pub(super) async fn list(tx: &mut ReadTx, call: &Call) -> Result<ours::ListFindi
     let next = shown.last.map(|last| Position::after(&rows[last])).or(next_image);
     let next = next.map(|next| page.next_token(call, None, next.text()));
     let findings = with_names(tx, shown.rows).await?;
-    Ok(ours::ListFindingsResponse { findings, next_page_token: next.unwrap_or_default() })
+    Ok(own::ListFindingsResponse { findings, next_page_token: next.unwrap_or_default() })
 }
 
 fn page(call: &Call) -> Result<Page> {
     let request = call.request();
-    let filter = ours::ListFindingsRequest { page_size: 0, page_token: String::new(), ..request.clone() };
+    let filter = own::ListFindingsRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let request = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -125,7 +125,7 @@ struct FindingFilter {
 }
 
 impl FindingFilter {
-    fn of(request: &ours::ListFindingsRequest) -> FindingFilter {
+    fn of(request: &own::ListFindingsRequest) -> FindingFilter {
         let text = request.query.trim().to_lowercase();
         FindingFilter { severities: request.severities.clone(), fix_states: request.fix_states.clone(), text }
     }
@@ -196,9 +196,9 @@ async fn with_statements<'a>(
             return Ok(shown);
         }
         let about: Vec<(&str, &Finding)> = chunk.iter().map(|row| (row.image.repo.as_str(), &row.finding)).collect();
-        let statements = statements::load(tx, call, &about).await?;
+        let advisories = applicable::load(tx, call, &about).await?;
         for (within, row) in chunk.iter().enumerate() {
-            let assessed = statements.about(&row.image.repo, &row.finding);
+            let assessed = advisories.about(&row.image.repo, &row.finding);
             if !statuses.is_empty() && !statuses.contains(&(assessed.status as i32)) {
                 continue;
             }
@@ -213,7 +213,7 @@ async fn with_statements<'a>(
 }
 
 /// The rows as they are shown, with the names of repositories and tags.
-async fn with_names(tx: &mut ReadTx, rows: Vec<(&FindingRow<'_>, Assessment)>) -> Result<Vec<ours::ImageFinding>> {
+async fn with_names(tx: &mut ReadTx, rows: Vec<(&FindingRow<'_>, Assessment)>) -> Result<Vec<own::ImageFinding>> {
     let mut known = BTreeSet::new();
     let images = rows.iter().map(|(row, _)| row.image);
     let images: Vec<&ReportedImage> = images.filter(|image| known.insert((&image.repo, &image.digest))).collect();
@@ -222,7 +222,7 @@ async fn with_names(tx: &mut ReadTx, rows: Vec<(&FindingRow<'_>, Assessment)>) -
     let finding = |(row, assessed): (&FindingRow<'_>, Assessment)| {
         let ReportedImage { repo, digest, reported_at, .. } = row.image;
         let finding = &row.finding;
-        ours::ImageFinding {
+        own::ImageFinding {
             repo_uid: repo.clone(),
             repo_name: names.get(repo).cloned().unwrap_or_default(),
             digest: digest.clone(),

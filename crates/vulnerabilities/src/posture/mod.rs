@@ -1,8 +1,8 @@
 //! The vulnerabilities of all images of a scope: [`summary`] in numbers from day to day, [`list`] one by one with the
 //! advisories about them.
 
+mod applicable;
 mod list;
-mod statements;
 mod summary;
 
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::v1::registry::vulnerability::Severity;
 use bowline_core::Result;
 use bowline_pipeline::Authorized;
@@ -14,21 +14,21 @@ use bowline_store::ReadTx;
 use bowline_store::activity::start_of;
 use bowline_store::counters::{self, Scope};
 
-const DAYS: DayLimits = DayLimits { usual: 30, most: 366 };
+const DAYS: DayLimits = DayLimits { usual: 30, max: 366 };
 /// Where the ages begin that are counted together, in days.
 const AGES: [i64; 6] = [0, 7, 30, 90, 180, 365];
 /// Severities in the order in which they are shown.
 const SEVERITIES: [Severity; 6] =
     [Severity::Critical, Severity::High, Severity::Medium, Severity::Low, Severity::Negligible, Severity::Unknown];
 
-pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetPostureRequest>) -> Result<ours::PostureSummary> {
+pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<own::GetPostureRequest>) -> Result<own::PostureSummary> {
     let scope = call.require_scope()?;
     require_scope(tx, scope).await?;
     let request = call.request();
     let (first, last) = day_span(request.start_time, request.end_time, call.now(), DAYS)?;
     let history = history::load(tx, scope, start_of(last + 1)).await?;
     let summary = history.summarize((first, last));
-    Ok(ours::PostureSummary {
+    Ok(own::PostureSummary {
         scope: scope.as_str().into(),
         days: (first..).zip(summary.days).map(|(day, counts)| shown_day(day, &counts)).collect(),
         ages: ages(&summary.open),
@@ -41,8 +41,8 @@ pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetPostureReque
     })
 }
 
-fn shown_day(day: i64, counts: &DayCounts) -> ours::PostureDay {
-    ours::PostureDay {
+fn shown_day(day: i64, counts: &DayCounts) -> own::PostureDay {
+    own::PostureDay {
         day: timestamp(start_of(day)),
         open: Some(severity_counts(&counts.open)),
         fixed: Some(severity_counts(&counts.fixed)),
@@ -55,9 +55,9 @@ fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-fn severity_counts(counts: &BTreeMap<i32, usize>) -> ours::SeverityCounts {
+fn severity_counts(counts: &BTreeMap<i32, usize>) -> own::SeverityCounts {
     let of = |severity: Severity| number(counts.get(&(severity as i32)).copied().unwrap_or(0));
-    ours::SeverityCounts {
+    own::SeverityCounts {
         critical: of(Severity::Critical),
         high: of(Severity::High),
         medium: of(Severity::Medium),
@@ -67,7 +67,7 @@ fn severity_counts(counts: &BTreeMap<i32, usize>) -> ours::SeverityCounts {
     }
 }
 
-fn ages(open: &BTreeMap<OpenFinding, usize>) -> Vec<ours::PostureAge> {
+fn ages(open: &BTreeMap<OpenFinding, usize>) -> Vec<own::PostureAge> {
     let of = |(at, from): (usize, i64)| {
         let to = AGES.get(at + 1).copied();
         let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
@@ -75,18 +75,18 @@ fn ages(open: &BTreeMap<OpenFinding, usize>) -> Vec<ours::PostureAge> {
             *counts.entry(finding.severity).or_default() += count;
         }
         let (from_days, to_days) = (from as i32, to.unwrap_or(0) as i32);
-        ours::PostureAge { from_days, to_days, open: Some(severity_counts(&counts)) }
+        own::PostureAge { from_days, to_days, open: Some(severity_counts(&counts)) }
     };
     AGES.into_iter().enumerate().map(of).collect()
 }
 
-fn fix_times(fixed: &BTreeMap<FixedFinding, usize>) -> Vec<ours::FixTimes> {
+fn fix_times(fixed: &BTreeMap<FixedFinding, usize>) -> Vec<own::FixTimes> {
     let of = |severity: Severity| {
         let of_severity = fixed.iter().filter(|(finding, _)| finding.severity == severity as i32);
         let days: Vec<(i64, usize)> = of_severity.map(|(finding, count)| (finding.days, *count)).collect();
         let all = days.iter().map(|(_, count)| count).sum::<usize>();
         let mean = days.iter().map(|(days, count)| days * *count as i64).sum::<i64>().checked_div(all as i64)?;
-        Some(ours::FixTimes {
+        Some(own::FixTimes {
             severity: severity as i32,
             fixed: number(all),
             mean_days: mean as i32,
