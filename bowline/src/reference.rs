@@ -4,7 +4,7 @@ use bowline_terminal::with_whole_examples;
 use clap::{Arg, Command};
 
 /// Options that most commands have, each described once. A command's own option of the same name has another row.
-const SHARED: [&str; 6] = ["context", "api", "issuer", "token_file", "output", "most-elements"];
+const SHARED: [&str; 6] = ["context", "api", "issuer", "token_file", "output", "max-elements"];
 
 /// Heading of the options that commands on the server's machine share.
 const STORAGE: &str = "Storage of the server";

@@ -157,7 +157,7 @@ async fn who_creates_an_organization_is_a_setting(engine: Engine) {
     let anyone = |options: &mut Options| *options = with_organizations_for_anyone(options);
     let server = TestServer::start_with(engine, anyone).await;
     let home = server.organization("home").await;
-    let workload = crate::support::machine(&server, &home, "somebody").await;
+    let workload = crate::support::machine(&server, &home, "workload").await;
     let org = uid_of(&ok(&workload.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
     let bindings = ok(&workload.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
     assert_eq!(each(&bindings["roleBindings"], "roleUid"), [server.role("owner").as_str()]);

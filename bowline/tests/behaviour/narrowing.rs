@@ -86,7 +86,7 @@ async fn presented_again_a_token_never_widens_nor_lasts_longer(server: &TestServ
     let other = server.group(&org, "other").await;
     let elsewhere = server.exchange(&held, &[("aud", base), ("scopes", &other)]).await;
     assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
-    let other_identity = server.identity(&org, "somebody").await;
+    let other_identity = server.identity(&org, "other").await;
     assert_eq!(server.exchange(&held, &[("aud", base), ("identity", &other_identity)]).await.status, 403);
     // A token for another front keeps its end and its narrowing.
     let registry = server.server().parts().settings.registry_audience.clone();

@@ -54,13 +54,7 @@ pub(super) fn rows() -> Vec<Row> {
             status: v1::ReviewStatus::RequestChanges as i32,
             ..default()
         }),
-        at::<BatchReviewEvents>(|aim| reviews::BatchReviewEventsRequest {
-            parent: aim.group(),
-            reviews: vec![reviews::EventReview {
-                uid: aim.uid(Kind::AdvisoryEvent),
-                status: v1::ReviewStatus::RequestChanges as i32,
-            }],
-        }),
+        batch_review(),
         at::<PreviewPublication>(|aim| reviews::PreviewPublicationRequest { uid: aim.uid(Kind::AdvisoryEvent) }),
         anybody::<resolved1::ListResolvedVulnsReports>(OK, |_| a1::ResolvedVulnsReportFilter {
             image_refs: vec![a1::resolved_vulns_report_filter::ImageRef { repo: "nothing".into(), ..default() }],
@@ -80,4 +74,15 @@ pub(super) fn rows() -> Vec<Row> {
             update_mask: Some(mask("second_reviewer_required")),
         }),
     ]
+}
+
+/// A review of one event, which asks for changes.
+pub(crate) fn batch_review() -> Row {
+    at::<BatchReviewEvents>(|aim| reviews::BatchReviewEventsRequest {
+        parent: aim.group(),
+        reviews: vec![reviews::EventReview {
+            uid: aim.uid(Kind::AdvisoryEvent),
+            status: v1::ReviewStatus::RequestChanges as i32,
+        }],
+    })
 }

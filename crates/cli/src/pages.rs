@@ -11,15 +11,15 @@ use crate::error::CliError;
 /// How much of a list is printed, and in which form.
 #[derive(Args)]
 pub(crate) struct ListOutput {
-    /// Most elements to list [default: all]
-    #[arg(id = "most-elements", long = "limit", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// List at most so many elements [default: all]
+    #[arg(id = "max-elements", long = "limit", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     #[command(flatten)]
     output: Output,
 }
 
-/// Prints all pages of a list as they come, or as many elements as are wanted. `token` is the field of the request that takes the next page's token, and
-/// `split` gives a response's items and that token.
+/// Prints the pages of a list as they come, up to its limit. `token` is the field of the request that takes the next
+/// page's token, and `split` gives a response's items and that token.
 ///
 /// # Errors
 /// The server refuses, or standard output cannot be written.

@@ -23,7 +23,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.heavy_read::<GetBlockStatistics>(handler!(statistics))
 }
 
-const DAYS: DayLimits = DayLimits { usual: 30, most: activity::DAYS };
+const DAYS: DayLimits = DayLimits { usual: 30, max: activity::DAYS };
 /// Rows that one call sums, and those of the newest day however many it has.
 const MAX_COUNTS: i64 = 200_000;
 /// Policies and packages of a response.

@@ -125,7 +125,7 @@ async fn list_activity(
 ) -> Result<own::ListActivityResponse> {
     let scope = require_scope(tx, call).await?;
     let request = call.request();
-    let limits = DayLimits { usual: USUAL_DAYS, most: activity::DAYS };
+    let limits = DayLimits { usual: USUAL_DAYS, max: activity::DAYS };
     let (first, last) = day_span(request.start_time, request.end_time, call.now(), limits)?;
     let kind = match request.kind() {
         own::ActivityKind::Unspecified | own::ActivityKind::Pulls => ActivityKind::Pulls,

@@ -11,8 +11,8 @@ use crate::list::micros;
 pub struct DayLimits {
     /// Days up to the last one, if the call names no first.
     pub usual: i64,
-    /// Most days of one call.
-    pub most: i64,
+    /// Days of one call at most.
+    pub max: i64,
 }
 
 /// The first and the last day of a call, as days since 1970. Days that have not begun are left out.
@@ -31,8 +31,8 @@ pub fn day_span(
     if first > last {
         return Err(Error::invalid_field("startTime", "must not be after endTime, nor in the future"));
     }
-    if last - first >= limits.most {
-        return Err(Error::invalid_field("startTime", format!("must be within {} days of endTime", limits.most)));
+    if last - first >= limits.max {
+        return Err(Error::invalid_field("startTime", format!("must be within {} days of endTime", limits.max)));
     }
     Ok((first, last))
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     const DAY: i64 = 24 * 3600;
-    const LIMITS: DayLimits = DayLimits { usual: 30, most: 366 };
+    const LIMITS: DayLimits = DayLimits { usual: 30, max: 366 };
 
     #[expect(clippy::unnecessary_wraps, reason = "requests have it as an option")]
     fn at(seconds: i64) -> Option<Timestamp> {

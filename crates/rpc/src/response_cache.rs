@@ -198,7 +198,7 @@ mod tests {
             entries.insert(key(tag), encoded.clone());
             assert!(entries.bytes <= MAX_BYTES);
         }
-        assert!(entries.by_key.len() < MAX_BYTES / ENTRY_BYTES, "it started anew");
+        assert!(entries.by_key.len() < MAX_BYTES / ENTRY_BYTES, "older entries were dropped");
     }
 
     #[test]

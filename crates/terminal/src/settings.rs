@@ -35,7 +35,7 @@ pub(crate) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Columns of the terminal that stdout is; absent if it is none, or does not tell.
+/// Columns of the terminal at stdout; absent without a terminal, or if it does not tell.
 pub(crate) fn stdout_columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some(width.0.into())

@@ -4,10 +4,8 @@ use bowline_contract::bowline::advisories::v1 as transfers;
 use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ImportAdvisories;
 use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::access_requests::AnswerAccessRequest;
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as policy_tests;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
-use bowline_contract::bowline::vulnerabilities::v1 as reviews;
-use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
 use bowline_contract::v1::events::rpc::identities::UpdateMetadata;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
@@ -31,7 +29,7 @@ use bowline_testkit::{Actor, TestServer};
 
 use crate::escalation::people;
 use crate::fixture::{Fixture, Kind, Place, UNSHARED};
-use crate::table::advisories::advisory;
+use crate::table::advisories::{advisory, batch_review};
 use crate::table::{Aim, Check, Row, at, default, row, table};
 
 /// What organizations accept.
@@ -148,11 +146,11 @@ fn further() -> Vec<Row> {
             opted_out: true,
             ..default()
         }),
-        at::<SetPolicyTests>(|aim| ours::SetPolicyTestsRequest {
+        at::<SetPolicyTests>(|aim| policy_tests::SetPolicyTestsRequest {
             policy: aim.uid(Kind::LibraryPolicy),
-            tests: vec![ours::PolicyTest {
+            tests: vec![policy_tests::PolicyTest {
                 purl: "pkg:npm/none@1.0.0".into(),
-                expected: ours::ExpectedDecision::Allowed as i32,
+                expected: policy_tests::ExpectedDecision::Allowed as i32,
                 ..default()
             }],
             force: true,
@@ -162,13 +160,7 @@ fn further() -> Vec<Row> {
             unique_tags: true,
             ..default()
         }),
-        at::<BatchReviewEvents>(|aim| reviews::BatchReviewEventsRequest {
-            parent: aim.group(),
-            reviews: vec![reviews::EventReview {
-                uid: aim.uid(Kind::AdvisoryEvent),
-                status: v1::ReviewStatus::RequestChanges as i32,
-            }],
-        }),
+        batch_review(),
         at::<ImportAdvisories>(|aim| transfers::ImportAdvisoriesRequest {
             parent: aim.group(),
             advisories: vec![v1::Advisory { aliases: vec!["CVE-2026-1".into()], ..advisory(aim.name()) }],

@@ -1,4 +1,4 @@
-use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as methods;
 use bowline_terminal::{Output, Table};
 use clap::Args;
@@ -37,16 +37,16 @@ pub(super) async fn run(command: SettingsCommand) -> Result<(), CliError> {
         paths.push("second_reviewer_required".to_owned());
     }
     let settings = if paths.is_empty() {
-        api.call::<methods::GetAdvisorySettings>(&ours::GetAdvisorySettingsRequest { uid }).await?
+        api.call::<methods::GetAdvisorySettings>(&own::GetAdvisorySettingsRequest { uid }).await?
     } else {
-        let settings = ours::AdvisorySettings {
+        let settings = own::AdvisorySettings {
             uid,
             public: command.public.unwrap_or_default(),
             second_reviewer_required: command.second_reviewer.unwrap_or_default(),
             update_time: None,
         };
         let update_mask = Some(prost_types::FieldMask { paths });
-        let request = ours::UpdateAdvisorySettingsRequest { settings: Some(settings), update_mask };
+        let request = own::UpdateAdvisorySettingsRequest { settings: Some(settings), update_mask };
         api.call::<methods::UpdateAdvisorySettings>(&request).await?
     };
     let mut table = Table::new(&["group", "public", "second reviewer"]);

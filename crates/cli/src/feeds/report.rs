@@ -14,7 +14,7 @@ pub(super) struct Report {
     /// The first of what was left out, for people.
     shown: Vec<String>,
     /// Records that are not in the files, and were not removed all the same.
-    kept: usize,
+    not_removed: usize,
     pub(super) counts: Counts,
     bar: Bar,
 }
@@ -44,7 +44,7 @@ impl Report {
         Ok(Report {
             file: path.map(create).transpose()?,
             shown: Vec::new(),
-            kept: 0,
+            not_removed: 0,
             counts: Counts::default(),
             bar: Bar::new(),
         })
@@ -65,7 +65,7 @@ impl Report {
 
     /// So many records are not in the files as far as these could be read, and stay.
     pub(super) fn keep(&mut self, records: usize) {
-        self.kept = records;
+        self.not_removed = records;
     }
 
     /// Shows how far the import is, now and then.
@@ -87,11 +87,11 @@ impl Report {
             let _ =
                 writeln!(stderr, "left out: {} more; --report FILE lists all", self.counts.skipped - self.shown.len());
         }
-        if self.kept > 0 {
+        if self.not_removed > 0 {
             let _ = writeln!(
                 stderr,
                 "not removed: {} records that are not in the files, because what was left out may be one of them; mend it and repeat",
-                self.kept
+                self.not_removed
             );
         }
         Ok(self.counts)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bowline_client::{Api, ClientError};
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::catalog::ImportVersions;
 use bowline_contract::v1::libraries as v1;
 use bowline_packages::{FileFacts, Layout, Package, Refusal, walk};
@@ -96,7 +96,7 @@ struct Import {
     source: v1::SourceType,
     dry_run: bool,
     /// By name and version: the files of one version come one by one.
-    batch: BTreeMap<(String, String), ours::PackageVersion>,
+    batch: BTreeMap<(String, String), own::PackageVersion>,
     report: Report,
 }
 
@@ -123,8 +123,8 @@ impl Import {
         Ok(())
     }
 
-    fn version(&self, package: Package) -> ours::PackageVersion {
-        ours::PackageVersion {
+    fn version(&self, package: Package) -> own::PackageVersion {
+        own::PackageVersion {
             ecosystem: self.ecosystem as i32,
             name: package.name,
             version: package.version,
@@ -147,7 +147,7 @@ impl Import {
         }
         let mut parts = vec![versions];
         while let Some(versions) = parts.pop() {
-            let mut request = ours::ImportVersionsRequest { versions, dry_run: self.dry_run };
+            let mut request = own::ImportVersionsRequest { versions, dry_run: self.dry_run };
             match self.api.call::<ImportVersions>(&request).await {
                 Ok(answer) => answer.outcomes().for_each(|outcome| self.report.count(outcome)),
                 Err(error) if error.is_invalid_argument() => match request.versions.as_slice() {
@@ -167,8 +167,8 @@ impl Import {
     }
 }
 
-fn file(facts: FileFacts) -> ours::PackageFile {
-    ours::PackageFile {
+fn file(facts: FileFacts) -> own::PackageFile {
+    own::PackageFile {
         name: facts.name,
         size_bytes: i64::try_from(facts.size_bytes).unwrap_or(i64::MAX),
         sha256: facts.sha256,
@@ -188,11 +188,11 @@ struct Report {
 }
 
 impl Report {
-    fn count(&mut self, outcome: ours::ImportOutcome) {
+    fn count(&mut self, outcome: own::ImportOutcome) {
         match outcome {
-            ours::ImportOutcome::Created => self.created += 1,
-            ours::ImportOutcome::Updated => self.updated += 1,
-            ours::ImportOutcome::Unchanged | ours::ImportOutcome::Unspecified => self.unchanged += 1,
+            own::ImportOutcome::Created => self.created += 1,
+            own::ImportOutcome::Updated => self.updated += 1,
+            own::ImportOutcome::Unchanged | own::ImportOutcome::Unspecified => self.unchanged += 1,
         }
     }
 
@@ -202,7 +202,7 @@ impl Report {
     }
 
     /// The server does not take this version.
-    fn refuse(&mut self, version: &ours::PackageVersion, reason: &str) {
+    fn refuse(&mut self, version: &own::PackageVersion, reason: &str) {
         self.skipped += version.files.len().max(1);
         Report::tell(&format!("{} {}", version.name, version.version), reason);
     }

@@ -1,5 +1,5 @@
 use bowline_client::{Api, ClientError, LookupKind};
-use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::UpdatePolicy as UpdateTestedPolicy;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies as methods;
@@ -89,7 +89,7 @@ pub struct CreateCommand {
     #[arg(long)]
     name: String,
     #[command(flatten)]
-    said: PolicyArgs,
+    args: PolicyArgs,
     #[command(flatten)]
     dry_run: DryRun,
     #[command(flatten)]
@@ -110,7 +110,7 @@ pub struct UpdateCommand {
     #[arg(long, conflicts_with = "dry_run")]
     force: bool,
     #[command(flatten)]
-    said: PolicyArgs,
+    args: PolicyArgs,
     #[command(flatten)]
     dry_run: DryRun,
     #[command(flatten)]
@@ -198,7 +198,7 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
 async fn create(command: CreateCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let mut policy = v1::LibraryPolicy { name: command.name, ..v1::LibraryPolicy::default() };
-    command.said.fill(&mut policy);
+    command.args.fill(&mut policy);
     let parent_id = resolve::group(&api, &command.organization).await?;
     let request = v1::CreateLibraryPolicyRequest { parent_id, policy: Some(policy) };
     match command.dry_run.call::<methods::CreatePolicy>(&api, &request, command.output.form()).await? {
@@ -213,20 +213,21 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
     if let Some(name) = command.name {
         policy.name = name;
     }
-    command.said.fill(&mut policy);
+    command.args.fill(&mut policy);
     if !command.force {
         return match command.dry_run.call::<methods::UpdatePolicy>(&api, &policy, command.output.form()).await? {
             Some(policy) => described(&policy, command.output),
             None => Ok(()),
         };
     }
-    let request = ours::UpdateTestedPolicyRequest { policy: Some(policy), force: true };
+    let request = own::UpdateTestedPolicyRequest { policy: Some(policy), force: true };
     let updated = api.call::<UpdateTestedPolicy>(&request).await?;
     for failed in &updated.failed {
         let purl = failed.test.as_ref().map(|test| test.purl.as_str()).unwrap_or_default();
         note(&format!("a test of the policy fails from now on: {purl}\n"));
     }
-    described(&updated.policy.unwrap_or_default(), command.output)
+    let policy = updated.policy.ok_or_else(|| ClientError::Transport("it sent no policy".into()))?;
+    described(&policy, command.output)
 }
 
 impl PolicyArgs {

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use bowline_client::ClientError;
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_terminal::{Output, Table, time};
 use clap::{Args, Subcommand};
 
@@ -28,7 +28,7 @@ pub struct GetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: RepoOrGroup,
+    target: RepoOrGroup,
     #[command(flatten)]
     output: Output,
 }
@@ -38,7 +38,7 @@ pub struct SetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: RepoOrGroup,
+    target: RepoOrGroup,
     #[command(flatten)]
     change: Change,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) async fn run(command: PolicyCommand) -> Result<(), CliError> {
     match command {
         PolicyCommand::Get(command) => {
             let session = command.access.session()?;
-            let policy = command.place.policy(&session, &session.api().await?).await?;
+            let policy = command.target.policy(&session, &session.api().await?).await?;
             shown(&policy, command.output)
         }
         PolicyCommand::Set(command) => set(command).await,
@@ -98,7 +98,7 @@ pub(crate) async fn run(command: PolicyCommand) -> Result<(), CliError> {
 
 async fn set(mut command: SetCommand) -> Result<(), CliError> {
     let upstream = command.change.of_upstream();
-    let mut policy = ours::RegistryPolicy::default();
+    let mut policy = own::RegistryPolicy::default();
     let mut fields = Vec::new();
     if let Some(public) = command.change.public {
         policy.public = public;
@@ -116,12 +116,12 @@ async fn set(mut command: SetCommand) -> Result<(), CliError> {
     let api = session.api().await?;
     if upstream.is_given() {
         // The server takes an upstream as a whole.
-        let before = command.place.policy(&session, &api).await?.upstream;
+        let before = command.target.policy(&session, &api).await?.upstream;
         policy.upstream = upstream.applied(before)?;
         fields.push("upstream");
     }
     let manner = (command.dry_run, command.output.form());
-    match command.place.change(&session, &api, policy, &fields, manner).await? {
+    match command.target.change(&session, &api, policy, &fields, manner).await? {
         Some(policy) => shown(&policy, command.output),
         None => Ok(()),
     }
@@ -145,7 +145,7 @@ fn bytes(text: &str) -> Result<i64, ClientError> {
     number.parse::<i64>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(refuse)
 }
 
-fn shown(policy: &ours::RegistryPolicy, output: Output) -> Result<(), CliError> {
+fn shown(policy: &own::RegistryPolicy, output: Output) -> Result<(), CliError> {
     let mut table = Table::new(&["field", "value"]);
     let upstream = policy.upstream.clone().unwrap_or_default();
     let password = match &policy.upstream {

@@ -63,7 +63,7 @@ pub struct GetCommand {
     output: Output,
 }
 
-/// What is said of a repository.
+/// The fields of a repository that options set.
 #[derive(Args)]
 struct RepoArgs {
     /// Summary of at most 512 characters
@@ -94,7 +94,7 @@ pub struct CreateCommand {
     #[arg(value_name = "PATH")]
     path: String,
     #[command(flatten)]
-    said: RepoArgs,
+    args: RepoArgs,
     #[command(flatten)]
     dry_run: DryRun,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub struct UpdateCommand {
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
-    said: RepoArgs,
+    args: RepoArgs,
     #[command(flatten)]
     dry_run: DryRun,
     #[command(flatten)]
@@ -187,11 +187,11 @@ async fn get(command: GetCommand) -> Result<(), CliError> {
 
 async fn create(command: CreateCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
-    let readme = command.said.readme()?;
+    let readme = command.args.readme()?;
     let api = session.api().await?;
     let (group, name) = targets::split(session.without_registry(&command.path))?;
     let mut repo = v2::Repo { name: name.into(), ..v2::Repo::default() };
-    command.said.fill(&mut repo);
+    command.args.fill(&mut repo);
     let request = v2::CreateRepoRequest { parent: groups::group(&api, group).await?, repo: Some(repo) };
     let Some(made) = command.dry_run.call::<methods::CreateRepo>(&api, &request, command.output.form()).await? else {
         return Ok(());
@@ -207,9 +207,9 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
 
 async fn update(command: UpdateCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
-    let readme = command.said.readme()?;
+    let readme = command.args.readme()?;
     let mut repo = v2::Repo::default();
-    let mut paths = command.said.fill(&mut repo);
+    let mut paths = command.args.fill(&mut repo);
     if let Some(name) = command.name {
         repo.name = name;
         paths.push("name");

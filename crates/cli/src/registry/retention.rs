@@ -1,4 +1,4 @@
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies;
 use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
@@ -67,7 +67,7 @@ pub struct GetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: RepoOrGroup,
+    target: RepoOrGroup,
     #[command(flatten)]
     output: Output,
 }
@@ -85,7 +85,7 @@ pub struct SetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: RepoOrGroup,
+    target: RepoOrGroup,
     #[command(flatten)]
     rules: Rules,
     #[command(flatten)]
@@ -114,12 +114,12 @@ pub(crate) async fn run(command: RetentionCommand) -> Result<(), CliError> {
     let (command, dry_run, rules) = match command {
         RetentionCommand::Get(command) => {
             let session = command.access.session()?;
-            let policy = command.place.policy(&session, &session.api().await?).await?;
+            let policy = command.target.policy(&session, &session.api().await?).await?;
             return shown(&policy, command.output);
         }
         RetentionCommand::Set(command) => {
-            let SetCommand { access, place, rules, dry_run, output } = command;
-            (GetCommand { access, place, output }, dry_run, Some(rules))
+            let SetCommand { access, target, rules, dry_run, output } = command;
+            (GetCommand { access, target, output }, dry_run, Some(rules))
         }
         RetentionCommand::Clear(command) => (command.rules, command.dry_run, None),
         RetentionCommand::Preview(command) => return preview(command).await,
@@ -128,13 +128,13 @@ pub(crate) async fn run(command: RetentionCommand) -> Result<(), CliError> {
     };
     let session = command.access.session()?;
     let api = session.api().await?;
-    let retention = rules.map(|rules| ours::Retention {
+    let retention = rules.map(|rules| own::Retention {
         keep_last: rules.keep_last.unwrap_or_default(),
         keep_days: rules.keep_days.unwrap_or_default(),
         keep_patterns: rules.keep_tags,
     });
-    let policy = ours::RegistryPolicy { retention, ..ours::RegistryPolicy::default() };
-    match command.place.change(&session, &api, policy, &[FIELD], (dry_run, command.output.form())).await? {
+    let policy = own::RegistryPolicy { retention, ..own::RegistryPolicy::default() };
+    match command.target.change(&session, &api, policy, &[FIELD], (dry_run, command.output.form())).await? {
         Some(policy) => shown(&policy, command.output),
         None => Ok(()),
     }
@@ -145,13 +145,13 @@ async fn preview(command: PreviewCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let repo_uid = targets::repo(&session, &api, &command.repo).await?;
-    let retention = ours::Retention {
+    let retention = own::Retention {
         keep_last: rules.keep_last.unwrap_or_default(),
         keep_days: rules.keep_days.unwrap_or_default(),
         keep_patterns: rules.keep_tags,
     };
-    let retention = Some(retention).filter(|rules| *rules != ours::Retention::default());
-    let request = ours::PreviewRetentionRequest { repo_uid, retention };
+    let retention = Some(retention).filter(|rules| *rules != own::Retention::default());
+    let request = own::PreviewRetentionRequest { repo_uid, retention };
     removed(&api.call::<policies::PreviewRetention>(&request).await?, &command.output)
 }
 
@@ -159,15 +159,15 @@ async fn apply(command: ApplyCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let repo_uid = targets::repo(&session, &api, &command.repo).await?;
-    let preview = ours::PreviewRetentionRequest { repo_uid: repo_uid.clone(), retention: None };
+    let preview = own::PreviewRetentionRequest { repo_uid: repo_uid.clone(), retention: None };
     let outcome = api.call::<policies::PreviewRetention>(&preview).await?;
     let count = outcome.removed.len() as i64 + i64::from(outcome.remaining);
     confirm(&format!("Remove {count} images of {} for good; {} stay", command.repo, outcome.kept))?;
-    removed(&api.call::<policies::ApplyRetention>(&ours::ApplyRetentionRequest { repo_uid }).await?, &command.output)
+    removed(&api.call::<policies::ApplyRetention>(&own::ApplyRetentionRequest { repo_uid }).await?, &command.output)
 }
 
 /// What goes, or went; how much is left is talk.
-fn removed(outcome: &ours::RetentionOutcome, output: &Output) -> Result<(), CliError> {
+fn removed(outcome: &own::RetentionOutcome, output: &Output) -> Result<(), CliError> {
     let mut table = Table::new(&["digest", "tags", "pushed", "pulled", "bytes"]);
     for manifest in &outcome.removed {
         table.push([
@@ -183,7 +183,7 @@ fn removed(outcome: &ours::RetentionOutcome, output: &Output) -> Result<(), CliE
     Ok(())
 }
 
-fn shown(policy: &ours::RegistryPolicy, output: Output) -> Result<(), CliError> {
+fn shown(policy: &own::RegistryPolicy, output: Output) -> Result<(), CliError> {
     let retention = policy.retention.clone().unwrap_or_default();
     let number = |number: i32| if number == 0 { String::new() } else { number.to_string() };
     let mut table = Table::new(&["field", "value"]);

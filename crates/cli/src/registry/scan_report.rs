@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use bowline_client::ClientError;
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
 use bowline_terminal::{Output, Table, time};
 use clap::{Args, Subcommand, ValueEnum};
@@ -64,10 +64,10 @@ pub(crate) async fn run(command: ScanReportCommand) -> Result<(), CliError> {
         (None, tag) => targets::tag(&api, &repo, tag.unwrap_or("latest")).await?.digest,
     };
     let scanner = match scanner {
-        Scanner::Grype => ours::ScannerName::Grype,
-        Scanner::Trivy => ours::ScannerName::Trivy,
+        Scanner::Grype => own::ScannerName::Grype,
+        Scanner::Trivy => own::ScannerName::Trivy,
     };
-    let request = ours::PutScanReportRequest { repo_uid: repo, digest, scanner: scanner.into(), report };
+    let request = own::PutScanReportRequest { repo_uid: repo, digest, scanner: scanner.into(), report };
     let stored = api.call::<PutScanReport>(&request).await?;
     let mut table = Table::new(&["digest", "vulnerabilities", "scanner version", "stored"]);
     table.push([

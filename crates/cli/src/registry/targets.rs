@@ -1,7 +1,7 @@
 //! Repositories and images that a person names, as container clients name them or by UIDP.
 
 use bowline_client::{Api, ClientError, LookupKind};
-use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies;
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::registry as v2;
@@ -30,10 +30,10 @@ pub(crate) struct RepoOrGroup {
 
 impl RepoOrGroup {
     /// Reads the policy of the group or repository.
-    pub(crate) async fn policy(&self, session: &Session, api: &Api) -> Result<ours::RegistryPolicy, ClientError> {
+    pub(crate) async fn policy(&self, session: &Session, api: &Api) -> Result<own::RegistryPolicy, ClientError> {
         match self.uid(session, api).await? {
-            Resolved::Repo(uid) => api.call::<policies::GetRepoPolicy>(&ours::GetRepoPolicyRequest { uid }).await,
-            Resolved::Group(uid) => api.call::<policies::GetGroupPolicy>(&ours::GetGroupPolicyRequest { uid }).await,
+            Resolved::Repo(uid) => api.call::<policies::GetRepoPolicy>(&own::GetRepoPolicyRequest { uid }).await,
+            Resolved::Group(uid) => api.call::<policies::GetGroupPolicy>(&own::GetGroupPolicyRequest { uid }).await,
         }
     }
 
@@ -42,21 +42,21 @@ impl RepoOrGroup {
         &self,
         session: &Session,
         api: &Api,
-        mut policy: ours::RegistryPolicy,
+        mut policy: own::RegistryPolicy,
         fields: &[&str],
         (dry_run, form): (DryRun, &Form),
-    ) -> Result<Option<ours::RegistryPolicy>, CliError> {
+    ) -> Result<Option<own::RegistryPolicy>, CliError> {
         let paths = fields.iter().map(ToString::to_string).collect();
         let update_mask = Some(prost_types::FieldMask { paths });
         match self.uid(session, api).await? {
             Resolved::Repo(uid) => {
                 policy.uid = uid;
-                let request = ours::UpdateRepoPolicyRequest { policy: Some(policy), update_mask };
+                let request = own::UpdateRepoPolicyRequest { policy: Some(policy), update_mask };
                 dry_run.call::<policies::UpdateRepoPolicy>(api, &request, form).await
             }
             Resolved::Group(uid) => {
                 policy.uid = uid;
-                let request = ours::UpdateGroupPolicyRequest { policy: Some(policy), update_mask };
+                let request = own::UpdateGroupPolicyRequest { policy: Some(policy), update_mask };
                 dry_run.call::<policies::UpdateGroupPolicy>(api, &request, form).await
             }
         }

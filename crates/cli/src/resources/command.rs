@@ -11,7 +11,7 @@ use crate::session::Access;
 /// Ids of arguments that are no field of a request.
 pub(super) const PARENT: &str = "parent-group";
 pub(super) const DIRECT: &str = "direct";
-pub(super) const LIMIT: &str = "most-elements";
+pub(super) const LIMIT: &str = "max-elements";
 pub(super) const POSITIONAL: &str = "positional";
 
 /// Adds the commands of a resource of a family. What is below a command is made when it is parsed or shown: a call needs the
@@ -72,7 +72,7 @@ fn with_arguments(mut command: Command, resource: &Resource, verb: &'static Verb
     }
     // Some methods have a limit of their own.
     if verb.is_list() && method.input.get_field_by_name("limit").is_none() {
-        let help = "Most elements to list [default: all]";
+        let help = "List at most so many elements [default: all]";
         let limit = Arg::new(LIMIT).long("limit").value_name("N").value_parser(clap::value_parser!(u64).range(1..));
         command = command.arg(limit.help(help));
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_client::Api;
-use bowline_contract::bowline::iam::v1 as ours;
+use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::names::ResolveNames;
 
 use crate::session::OPERATOR;
@@ -32,7 +32,7 @@ impl UidpNames {
             }
         }
         for uids in missing.chunks(BATCH) {
-            let request = ours::ResolveNamesRequest { uids: uids.to_vec() };
+            let request = own::ResolveNamesRequest { uids: uids.to_vec() };
             let names = api.call::<ResolveNames>(&request).await.map(|response| response.names).unwrap_or_default();
             self.names.extend(names.into_iter().map(|one| (one.uid, one.name)));
         }

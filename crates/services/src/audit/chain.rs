@@ -14,7 +14,7 @@ use super::visibility::{Sequence, is_own, require_at, sequence};
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
 /// Without a beginning, a summary has today and the thirty days before.
-const DAYS: DayLimits = DayLimits { usual: 31, most: 366 };
+const DAYS: DayLimits = DayLimits { usual: 31, max: 366 };
 
 /// The next part of a verification.
 pub(super) async fn verify(

@@ -163,17 +163,17 @@ async fn fetch(
 }
 
 /// Most problems that are printed.
-const TOLD: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 fn tell(counts: &Counts, problems: &Problems) -> Result<(), CliError> {
     let mut talk = String::new();
     // What could not be written at all comes first.
     let skipped = problems.iter().filter(|problem| problem.effect == Effect::Skipped);
     let reduced = problems.iter().filter(|problem| problem.effect == Effect::Reduced);
-    for problem in skipped.chain(reduced).take(TOLD) {
+    for problem in skipped.chain(reduced).take(MAX_SHOWN) {
         talk.push_str(&format!("{}\n", problem.to_string().replace(|c: char| c.is_control(), " ")));
     }
-    let more = (problems.skipped() + problems.reduced()).saturating_sub(TOLD);
+    let more = (problems.skipped() + problems.reduced()).saturating_sub(MAX_SHOWN);
     if more > 0 {
         talk.push_str(&format!("and {more} more\n"));
     }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::error::CliError;
 
 /// Most problems that are printed.
-const TOLD: usize = 20;
+const MAX_SHOWN: usize = 20;
 /// Most problems and differences in memory.
-const KEPT: usize = 100_000;
+const MAX_STORED: usize = 100_000;
 
 #[derive(Serialize)]
 struct Line {
@@ -62,7 +62,7 @@ impl Report {
     }
 
     fn line(&mut self, file: &Path, position: &str, effect: &'static str, reason: &str) {
-        if self.problems.len() < KEPT {
+        if self.problems.len() < MAX_STORED {
             let file = file.display().to_string();
             self.problems.push(Line { file, position: position.into(), effect, reason: reason.into() });
         }
@@ -120,7 +120,7 @@ impl Report {
                 return;
             }
         };
-        if self.dry_run && self.differences.len() < KEPT {
+        if self.dry_run && self.differences.len() < MAX_STORED {
             let difference = Difference { outcome, name, events: told.added_events, aliases: told.added_aliases };
             self.differences.push(difference);
         }
@@ -141,12 +141,12 @@ impl Report {
     /// The first problems, for people.
     pub(super) fn talk(&self) -> String {
         let mut talk = String::new();
-        for Line { file, position, effect, reason } in self.problems.iter().take(TOLD) {
+        for Line { file, position, effect, reason } in self.problems.iter().take(MAX_SHOWN) {
             let place = if position.is_empty() { file.clone() } else { format!("{file}: {position}") };
             let line = format!("{effect} {place}: {reason}").replace(|c: char| c.is_control(), " ");
             talk.push_str(&format!("{line}\n"));
         }
-        let more = (self.skipped + self.reduced + self.refused).saturating_sub(TOLD.min(self.problems.len()));
+        let more = (self.skipped + self.reduced + self.refused).saturating_sub(MAX_SHOWN.min(self.problems.len()));
         if more > 0 {
             talk.push_str(&format!("and {more} more; --report FILE writes them down\n"));
         }

@@ -8,20 +8,20 @@ use crate::error::CliError;
 
 /// The directory of an export. Files appear under it as they are written, and it gets its name when all are there.
 pub(super) struct Tree {
-    wanted: PathBuf,
+    target: PathBuf,
     partial: PathBuf,
 }
 
 impl Tree {
     /// A directory that is not there yet, or empty.
-    pub(super) fn new(wanted: &Path) -> Result<Tree, CliError> {
-        let refuse = |what: &str| CliError::Option(format!("{}: {what}", wanted.display()));
-        let name = wanted.file_name().ok_or_else(|| refuse("this names no directory to make"))?;
-        if wanted.exists() {
-            std::fs::remove_dir(wanted).map_err(|_| refuse("exists already; name a new directory"))?;
+    pub(super) fn new(target: &Path) -> Result<Tree, CliError> {
+        let refuse = |what: &str| CliError::Option(format!("{}: {what}", target.display()));
+        let name = target.file_name().ok_or_else(|| refuse("this names no directory to make"))?;
+        if target.exists() {
+            std::fs::remove_dir(target).map_err(|_| refuse("exists already; name a new directory"))?;
         }
-        let partial = wanted.with_file_name(format!("{}.partial", name.to_string_lossy()));
-        let tree = Tree { wanted: wanted.to_owned(), partial };
+        let partial = target.with_file_name(format!("{}.partial", name.to_string_lossy()));
+        let tree = Tree { target: target.to_owned(), partial };
         std::fs::create_dir_all(&tree.partial).map_err(|source| failed(&tree.partial, source))?;
         let is_empty = std::fs::read_dir(&tree.partial).is_ok_and(|mut entries| entries.next().is_none());
         if !is_empty {
@@ -52,7 +52,7 @@ impl Tree {
 
     /// Gives the directory its name.
     pub(super) fn finish(self) -> Result<(), CliError> {
-        std::fs::rename(&self.partial, &self.wanted).map_err(|source| failed(&self.wanted, source))
+        std::fs::rename(&self.partial, &self.target).map_err(|source| failed(&self.target, source))
     }
 }
 
