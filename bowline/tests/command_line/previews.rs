@@ -28,13 +28,16 @@ async fn a_dry_run_shows_the_changes_and_makes_none() {
     server.identity(&organization, "build").await;
     let before = newest(&owner).await;
     for (arguments, lines) in [
-        (&["iam", "groups", "create", "acme/web"][..], &["create\tGroup\tacme/", "send\tevent\tacme/"][..]),
+        (
+            &["iam", "groups", "create", "acme/web"][..],
+            &["create\tGroup\tacme/(new)\tname\t\tweb\n", "send\tevent\tacme/(new)\t"][..],
+        ),
         (
             &["iam", "groups", "update", "acme/team", "--description", "Builds"],
             &["update\tGroup\tacme/team\tdescription\t\tBuilds\n"],
         ),
         (&["iam", "groups", "delete", "acme/team"], &["delete\tGroup\tacme/team\tname\tteam\t\n"]),
-        (&["registry", "repos", "create", "acme/app", "--description", "An app"], &["create\tRepo\tacme/"]),
+        (&["registry", "repos", "create", "acme/app", "--description", "An app"], &["create\tRepo\tacme/(new)\t"]),
         (
             &["registry", "repos", "update", "acme/nginx", "--description", "Web"],
             &["update\tRepo\tacme/nginx\tdescription\t\tWeb\n"],

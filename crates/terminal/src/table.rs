@@ -111,9 +111,14 @@ impl Table {
     }
 }
 
-/// A cell is one line, and controls no terminal.
+/// A cell is one line, controls no terminal and reorders no text beside it.
 fn plain(cell: &str) -> String {
-    cell.replace(|c: char| c.is_control(), " ")
+    cell.replace(|c: char| c.is_control() || is_bidi(c), " ")
+}
+
+/// Whether a character sets the direction of the text around it (Unicode's bidirectional controls).
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// One line: padded to the widths, or with tabs where there are none. The last cell is never padded.
@@ -154,6 +159,13 @@ mod tests {
         table.push(["a\tb\u{1b}[2J\n".to_owned(), "x".into()]);
         assert_eq!(table.render(false), "NAME\tLAST SEEN\na b [2J \tx\n");
         assert_eq!(table.objects(), serde_json::json!([{"name": "a\tb\u{1b}[2J\n", "last_seen": "x"}]));
+    }
+
+    #[test]
+    fn a_cell_reorders_no_text_beside_it() {
+        let mut table = Table::new(&["name", "role"]);
+        table.push(["eve\u{202e}\u{2066}".to_owned(), "viewer".into()]);
+        assert_eq!(table.render(false), "NAME\tROLE\neve  \tviewer\n");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `bowline access preview METHOD`, and `--dry-run` of the commands that are made from the contract: what a call would
 //! change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use bowline_client::Api;
+use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::preview::v1::PreviewRequest;
 use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
 use bowline_contract::{Contract, Method, MethodInfo};
@@ -65,6 +65,13 @@ pub fn run(command: AccessCommand) -> Work<CliError> {
     Box::pin(async move {
         let contract = Contract::load();
         let method = dynamic::method(&contract, &command.method)?;
+        if !method.previewable {
+            let text = format!(
+                "{} cannot be previewed: it only reads, calls other servers, or returns a secret",
+                method.short_name()
+            );
+            return Err(ClientError::Usage(text).into());
+        }
         let request = api::request(&command.fields, command.input.as_deref(), method)?;
         let api = command.access.session()?.api().await?;
         show(&api, method, &request, command.output.form()).await
@@ -172,8 +179,38 @@ fn uidps(preview: &Value) -> Vec<String> {
         .collect()
 }
 
+/// The resources of a preview by path. One that would be created has no UIDP yet: the call draws another one.
+struct Paths<'p> {
+    names: &'p UidpNames,
+    created: BTreeSet<String>,
+}
+
+impl<'p> Paths<'p> {
+    fn of(preview: &Value, names: &'p UidpNames) -> Paths<'p> {
+        let is_created = |change: &&Value| snapshot(change, "before").is_none() && snapshot(change, "after").is_some();
+        let created = elements(preview, "changes").filter(is_created).map(|change| text(change, "resource")).collect();
+        Paths { names, created }
+    }
+
+    fn path(&self, uidp: &str) -> String {
+        if !self.created.contains(uidp) {
+            return self.names.path(uidp);
+        }
+        match uidp.rsplit_once('/') {
+            Some((parent, _)) => format!("{}/(new)", self.path(parent)),
+            None => "(new)".to_owned(),
+        }
+    }
+}
+
+/// What a resource was before a change or is after it; absent if it was or is not there.
+fn snapshot<'c>(change: &'c Value, member: &str) -> Option<&'c Value> {
+    change.get(member).filter(|snapshot| snapshot.is_object())
+}
+
 fn rows(preview: &Value, names: &UidpNames) -> Vec<Row> {
-    let mut rows: Vec<Row> = elements(preview, "changes").flat_map(|change| of_change(change, names)).collect();
+    let names = Paths::of(preview, names);
+    let mut rows: Vec<Row> = elements(preview, "changes").flat_map(|change| of_change(change, &names)).collect();
     for change in elements(preview, "capabilityChanges") {
         let (identity, scope) = (names.path(&text(change, "identity")), names.path(&text(change, "scope")));
         for (word, member) in [("gain", "gained"), ("lose", "lost")] {
@@ -197,21 +234,20 @@ fn rows(preview: &Value, names: &UidpNames) -> Vec<Row> {
 }
 
 /// A line for each changed field; one for a resource that is created or deleted.
-fn of_change(change: &Value, names: &UidpNames) -> Vec<Row> {
+fn of_change(change: &Value, names: &Paths<'_>) -> Vec<Row> {
     let (kind, path) = (text(change, "kind"), names.path(&text(change, "resource")));
     let kind = kind.rsplit('/').next().unwrap_or_default().to_owned();
-    let snapshot = |member: &str| change.get(member).filter(|snapshot| snapshot.is_object());
     let name = |snapshot: &Value| text(snapshot, "content.name");
     let whole = |word: &str, before: String, after: String| {
         let field = if before.is_empty() && after.is_empty() { "" } else { "name" };
         vec![[word.to_owned(), kind.clone(), path.clone(), field.to_owned(), before, after]]
     };
-    match (snapshot("before"), snapshot("after")) {
+    match (snapshot(change, "before"), snapshot(change, "after")) {
         (None, Some(after)) => whole("create", String::new(), name(after)),
         (Some(before), None) => whole("delete", name(before), String::new()),
         (before, after) => {
             let (before, after) = (before.map(fields).unwrap_or_default(), after.map(fields).unwrap_or_default());
-            let paths: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+            let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
             let value = |fields: &BTreeMap<String, String>, path: &str| {
                 shortened(fields.get(path).map(String::as_str).unwrap_or_default())
             };
@@ -282,7 +318,7 @@ mod tests {
             lines,
             [
                 "update|Group|ab|name|a|b",
-                "create|Group|ab/cd|name||new",
+                "create|Group|ab/(new)|name||new",
                 "delete|RoleBinding|ab/ef|||",
                 "gain|capabilities|i|at ab||x",
                 "lose|capabilities|i|at ab|y,z|",
