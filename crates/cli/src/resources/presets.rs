@@ -285,9 +285,10 @@ async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
     let session = preset.access.session()?;
     let api = session.api().await?;
     let parent = resolve::group(&api, group).await?;
-    let mut roles = Vec::new();
     let defaults = preset.claims.default_roles().iter().filter(|_| preset.roles.is_empty()).copied();
-    for role in preset.roles.iter().map(String::as_str).chain(defaults) {
+    let role_names: Vec<&str> = preset.roles.iter().map(String::as_str).chain(defaults).collect();
+    let mut roles = Vec::new();
+    for role in &role_names {
         roles.push(names::uidp(&api, Kind::Role, role).await?);
     }
     let request = json!({ "parent": parent, "identity": identity });
@@ -295,8 +296,9 @@ async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
     let contract = Contract::load();
     let method = dynamic::method(&contract, <CreateIdentity as bowline_contract::Method>::FULL_NAME)?;
     if preset.dry_run.is_on() {
-        // Nothing can be bound to an identity that is not there.
-        note(&format!("roles that it would get: {}\n", roles.len()));
+        // No binding of an identity that is not there can be previewed.
+        let listed = if role_names.is_empty() { "none".to_owned() } else { role_names.join(", ") };
+        note(&format!("roles that it would get: {listed}\n"));
         return preview::show(&api, method, &request, preset.output.form()).await;
     }
     preset.claims.prepare()?;
