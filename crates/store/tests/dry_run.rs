@@ -17,6 +17,7 @@ both_engines! {
     a_dry_run_of_too_many_rows_is_over_budget
     a_dry_run_that_takes_too_long_is_over_budget
     writes_beside_a_long_dry_run_do_not_wait_for_it
+    a_dry_run_has_more_than_one_slice_beside_writes
     one_dry_run_runs_between_two_groups_of_writes
 }
 
@@ -125,6 +126,41 @@ async fn writes_beside_a_long_dry_run_do_not_wait_for_it(_: &Fixture, db: Db) {
     let kinds = [ErrorKind::GaveWay, ErrorKind::OverBudget];
     assert!(kinds.contains(&error.kind()), "{error}");
     assert_eq!(count(&db).await, 5);
+}
+
+/// The server itself writes several times a second, so one slice of the writer is too few.
+async fn a_dry_run_has_more_than_one_slice_beside_writes(_: &Fixture, db: Db) {
+    if db.engine() == Engine::Postgres {
+        return;
+    }
+    let (beside, is_over) = (db.clone(), Arc::new(AtomicBool::new(false)));
+    let ends = is_over.clone();
+    let writes = tokio::spawn(async move {
+        for n in 0.. {
+            if ends.load(Ordering::SeqCst) {
+                return n;
+            }
+            let write =
+                beside.write(|tx| Box::pin(async move { tx.execute("UPDATE things SET n = n + 1", &[]).await }));
+            write.await.map_err(|error: StoreError| error).unwrap();
+        }
+        0
+    });
+    let (began, limits) = (Instant::now(), DryRunLimits { time: Duration::from_secs(3), ..LIMITS });
+    let run = db.dry_run(limits, move |tx| {
+        // The first slice ends after 40 ms at the latest.
+        let takes_too_long = began.elapsed() < Duration::from_millis(45);
+        Box::pin(async move {
+            if takes_too_long {
+                tx.query_opt(FOREVER, &[], |row| row.int(0)).await?;
+            }
+            Ok(())
+        })
+    });
+    let outcome: Result<(), StoreError> = run.await;
+    is_over.store(true, Ordering::SeqCst);
+    assert!(writes.await.unwrap() > 0);
+    outcome.unwrap();
 }
 
 /// Messages that wait for the writer of the embedded engine.

@@ -142,7 +142,7 @@ impl Writer {
     pub(super) async fn dry_run(&self, limits: DryRunLimits, job: Box<dyn Job>) -> Result<(), StoreError> {
         let kind = JobKind { flush: Flush::AtCommit, may_use_reserve: false };
         let queued = Queued { job, kind, span: tracing::Span::current() };
-        let run = DryRun { queued, limits, since: Instant::now() };
+        let run = DryRun { queued, limits, since: Instant::now(), slices: dry_run::SLICES };
         self.queue.send(Message::DryRun(run)).await.map_err(|_| closed())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A write that arrives interrupts the dry run under way, which is rolled back and begins again later. So a write waits
 //! for a thousand steps of SQLite's machine at most, some ten microseconds. Where writes leave no gap that is wide enough,
-//! a dry run gets one slice of the writer after a while, so that it ends at all.
+//! a dry run gets a slice of the writer after a while, three times at most, so that it ends at all.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +15,10 @@ use crate::tx::{Inner, WriteTx};
 
 /// How long a dry run gives way to every write.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// How long it may hold the writer up after that, once.
+/// How long it may hold the writer up after that.
 const SLICE: Duration = Duration::from_millis(20);
+/// How often that may be, each time after it gave way for as long again: the server itself writes several times a second.
+pub(super) const SLICES: u8 = 3;
 /// Steps of SQLite's machine between two checks of the queue.
 const STEPS: i32 = 1000;
 
@@ -24,7 +26,10 @@ const STEPS: i32 = 1000;
 pub(super) struct DryRun {
     pub(super) queued: Queued,
     pub(super) limits: DryRunLimits,
+    /// Since when it gives way to every write.
     pub(super) since: Instant,
+    /// Slices that are left to it.
+    pub(super) slices: u8,
 }
 
 impl DryRun {
@@ -47,6 +52,9 @@ impl Thread {
         match budget.ended() {
             None => {}
             Some(Ended::GaveWay) if !is_due => return Some(run),
+            Some(Ended::GaveWay) if run.slices > 1 => {
+                return Some(DryRun { since: Instant::now(), slices: run.slices - 1, ..run });
+            }
             Some(_) => run.queued.job.fail(budget.error()),
         }
         run.queued.job.answer();
