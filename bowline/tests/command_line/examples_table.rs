@@ -7,7 +7,6 @@ pub(crate) const NOT_RUN: &[(&str, &str)] = &[
     ("credential-provider", "the kubelet's configuration; tested with requests"),
     ("registry charts find", "needs a catalogue of the operator"),
     ("iam account-associations check", "needs an account of a cloud provider"),
-    ("access requests answer", "needs a person who requests access"),
 ];
 
 /// Whose terminal runs a command.
@@ -132,6 +131,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("server configuration", Operator, ""),
     ("server organizations", Operator, ""),
     ("server metrics", Operator, ""),
+    ("access requests answer", Operator, ""),
     ("iam sessions end", Person, ""),
     ("auth logout", Owner, ""),
     ("auth login", Owner, ""),

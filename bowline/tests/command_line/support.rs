@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
 use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, RestReply, TestServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
@@ -139,7 +139,8 @@ pub(crate) async fn signed_in(server: &TestServer, terminal: &Terminal, argument
         page = browser.get(&format!("{choose}&connection=main")).await;
     }
     let at_provider = page.header("location").map_or_else(|| link(&page), String::from);
-    let confirm = browser.get(&server.idp().approve(&at_provider, person, Value::Null)).await;
+    let verified = json!({ "email_verified": true });
+    let confirm = browser.get(&server.idp().approve(&at_provider, person, verified)).await;
     let (flow, token) = (field(&confirm, "flow"), field(&confirm, "token"));
     let moved = browser.post("/oauth/confirm", &[("flow", &flow), ("token", &token), ("answer", "continue")]).await;
     if let Some((_, rest)) = moved.text().split_once("url=") {
