@@ -43,6 +43,30 @@ async fn blobs_come_in_parts(server: &TestServer) {
     assert_eq!((reply.status, header(&reply, "content-length").as_str(), reply.body.len()), (200, "700000", 0));
 }
 
+async fn browsers_show_nothing_that_was_pushed(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let digest = client.blob(&name, b"<script>alert(1)</script>").await;
+    client.image(&name, "1", b"a layer").await;
+    let blob = format!("/v2/{name}/blobs/{digest}");
+    let nothing = format!("/v2/{name}/manifests/none");
+    let manifest = format!("/v2/{name}/manifests/1");
+    for path in [blob.as_str(), &manifest, &nothing, "/v2/", "/v2/_catalog", "/v2/?/"] {
+        for destination in ["document", "iframe", "embed", "object", "script", "style", "image", "serviceworker"] {
+            let reply = client.send(&format!("GET {path}"), &[("sec-fetch-dest", destination)], b"").await;
+            assert_eq!(reply.status, 403, "{path}, {destination}: {}", reply.text());
+            assert_eq!(reply.json()["errors"][0]["code"], "DENIED");
+            assert!(header(&reply, "content-security-policy").ends_with("; sandbox"));
+        }
+    }
+    // Scripts of other pages fetch; programs say nothing.
+    for headers in [&[("sec-fetch-dest", "empty")][..], &[]] {
+        let reply = client.send(&format!("GET {blob}"), headers, b"").await;
+        assert_eq!((reply.status, reply.body.as_slice()), (200, &b"<script>alert(1)</script>"[..]));
+        assert!(header(&reply, "content-security-policy").ends_with("; sandbox"));
+    }
+}
+
 async fn a_pull_is_recorded_and_a_head_request_is_not(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
@@ -139,6 +163,7 @@ fn keep_busy(server: &TestServer) -> (JoinHandle<()>, Arc<AtomicBool>) {
 each_engine!(
     multi_thread:
     blobs_come_in_parts,
+    browsers_show_nothing_that_was_pushed,
     a_pull_is_recorded_and_a_head_request_is_not,
     a_flush_waits_for_the_one_that_took_its_pulls
 );

@@ -7,6 +7,7 @@ mod access;
 mod answer;
 mod blobs;
 mod body;
+mod browser;
 mod credentials;
 mod fetched;
 mod lists;
@@ -144,6 +145,7 @@ async fn serve(State(distribution): Shared, Extension(origin): Extension<Request
     let request_id = origin.request_id.clone();
     let mut subject = String::new();
     let result = match &target {
+        _ if browser::shows(request.headers()) => Err(browser::not_shown()),
         Ok(target) => answer(&distribution, request, target, origin, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };
