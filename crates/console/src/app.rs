@@ -1,0 +1,162 @@
+//! What all handlers share.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_contract::Method as _;
+use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_core::{Error, Micros, Reason, Result};
+use bowline_fronts::cookies::{self, Cookies};
+use bowline_fronts::{BrowserSessions, Count, Front};
+use bowline_pipeline::{Pipeline, RequestOrigin};
+
+use crate::sessions::{Key, Session, Sessions};
+use crate::{PREFIX, Random, assets, guard};
+
+/// Longest path that a sign-in may return to.
+const LONGEST_PATH: usize = 2048;
+
+pub(crate) struct App {
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) count: Count,
+    pub(crate) sessions: Sessions,
+    pub(crate) cookies: Cookies,
+    /// The public origin of the pages, which forms must come from.
+    pub(crate) origin: String,
+    /// The content security policy of all pages.
+    pub(crate) policy: HeaderValue,
+    random: Random,
+}
+
+impl App {
+    pub(crate) fn new(pipeline: Arc<Pipeline>, random: Random, count: Count) -> App {
+        let origin = guard::origin_of(&pipeline.settings.auth_url).to_owned();
+        App {
+            cookies: Cookies { secure: origin.starts_with("https://") },
+            policy: guard::policy(&origin),
+            sessions: Sessions::default(),
+            pipeline,
+            count,
+            origin,
+            random,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Micros {
+        self.pipeline.clock.now()
+    }
+
+    pub(crate) fn cookie_name(&self) -> String {
+        self.cookies.named("bowline-console")
+    }
+
+    /// The session of the request's cookie.
+    pub(crate) fn session(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
+        let cookie = cookies::read(headers, &self.cookie_name())?;
+        let cookie: [u8; 32] = URL_SAFE_NO_PAD.decode(cookie).ok()?.try_into().ok()?;
+        let key = self.key(&cookie);
+        self.sessions.find(&key, self.now()).map(|session| (key, session))
+    }
+
+    fn key(&self, cookie: &[u8; 32]) -> Key {
+        self.pipeline.vault.mac("console session", cookie)
+    }
+
+    /// What a form of this session must carry to be sent to this address.
+    pub(crate) fn form_token(&self, key: &Key, action: &str) -> String {
+        let message = [key.as_slice(), action.as_bytes()].concat();
+        URL_SAFE_NO_PAD.encode(self.pipeline.vault.mac("console form", &message))
+    }
+}
+
+impl BrowserSessions for App {
+    fn begin(&self, token: String, label: &str) -> Result<HeaderValue> {
+        let method = self.pipeline.contract.by_full_name(Validate::FULL_NAME);
+        let method = method.ok_or_else(|| Error::internal("the contract has no Auth.Validate"))?;
+        let caller = self.pipeline.admit(method.index, Some(token.clone()), None)?;
+        let facts = caller.principal().token();
+        let facts =
+            facts.ok_or_else(|| Error::new(Reason::Unauthenticated, "Unauthenticated: the token is not good"))?;
+        let (now, cookie) = (self.now(), (self.random)());
+        let session = Session {
+            subject: facts.subject.as_str().to_owned(),
+            label: label.to_owned(),
+            is_operator: caller.principal().is_operator(),
+            id: facts.session.clone(),
+            ends_at: facts.expires_at,
+            token,
+        };
+        let seconds = (session.ends_at - now).max(0) / 1_000_000;
+        self.sessions.begin(self.key(&cookie), session, now);
+        let header = self.cookies.set(&self.cookie_name(), &URL_SAFE_NO_PAD.encode(cookie), seconds);
+        header.ok_or_else(|| Error::internal("the cookie does not fit into a header"))
+    }
+
+    fn is_page(&self, path: &str) -> bool {
+        is_page(path)
+    }
+}
+
+/// Whether a path with its query is that of a page, and nothing that two parsers could read differently.
+pub(crate) fn is_page(path: &str) -> bool {
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && !b"\\\"<>".contains(&byte));
+    if path.len() > LONGEST_PATH || !is_plain {
+        return false;
+    }
+    let Some(rest) = path.strip_prefix(PREFIX) else { return false };
+    let place = rest.split(['?', '#']).next().unwrap_or_default();
+    let is_inside = rest.is_empty() || rest.starts_with(['/', '?']);
+    let is_other = place.starts_with("/sign-") || place.starts_with("/assets");
+    is_inside && !is_other && !place.contains("//") && !place.contains("..") && !place.contains('%')
+}
+
+/// Counts every page and form, and writes its line.
+pub(crate) fn front(app: &App) -> Front {
+    // Pages without a session cost nothing, and those with one call methods, which count.
+    let admit = |_: &str, _: &RequestOrigin| Ok(());
+    let refuse = |_: &str, error: Error| Response::into_response(error.message().to_owned().into_response());
+    Front { transport: "console", name, admit: Arc::new(admit), refuse, count: app.count.clone() }
+}
+
+fn name(verb: &Method, path: &str) -> &'static str {
+    match verb.as_str() {
+        "GET" if path.starts_with(assets::PREFIX) => "console.asset",
+        "GET" => "console.page",
+        "POST" => "console.form",
+        _ => "console.unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_pages_follows_a_sign_in() {
+        for page in ["/console", "/console/", "/console?x=1", "/console/groups?in=a%2Fb&q=x//y"] {
+            assert!(is_page(page), "{page}");
+        }
+        for other in [
+            "",
+            "/",
+            "//evil.example/console/",
+            "https://evil.example/console/",
+            "/consoles",
+            "/console.evil.example",
+            "/console//evil.example",
+            "/console/../oauth",
+            "/console/%2e%2e/oauth",
+            "/console\\evil",
+            "/console/\r\nx",
+            "/console/é",
+            "/console/sign-out",
+            "/console/sign-in?return=x",
+            "/console/assets/x.js",
+        ] {
+            assert!(!is_page(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The pages: what each one calls and shows.
+
+mod access;
+mod advisories;
+mod audit;
+mod bindings;
+mod groups;
+mod home;
+mod identities;
+mod images;
+mod me;
+mod packages;
+mod policies;
+mod repositories;
+mod roles;
+mod search;
+mod subscriptions;
+mod why;
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use bowline_contract::v1::common::UidpFilter;
+use bowline_contract::v2::iam::ListGroupsRequest;
+use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
+use bowline_core::{Code, Error, Reason, Result};
+use bowline_fronts::LogFields;
+use bowline_pipeline::RequestOrigin;
+use futures_util::future::BoxFuture;
+
+use crate::app::App;
+use crate::query::Query;
+use crate::shell::{self, Content};
+use crate::sign_in::{see_other, to_sign_in};
+use crate::visit::Visit;
+
+/// Makes the content of a page.
+type Render = for<'v> fn(&'v mut Visit) -> BoxFuture<'v, Result<Content>>;
+
+/// A page: its address and what makes its content.
+pub(crate) struct Page {
+    pub(crate) path: &'static str,
+    render: Render,
+}
+
+macro_rules! page {
+    ($path:literal, $render:path) => {
+        Page { path: $path, render: |visit| Box::pin($render(visit)) }
+    };
+}
+
+/// All pages, by their address.
+pub(crate) const PAGES: &[Page] = &[
+    page!("/console/", home::show),
+    page!("/console/access", access::effective),
+    page!("/console/advisories", advisories::list),
+    page!("/console/advisory", advisories::show),
+    page!("/console/audit", audit::list),
+    page!("/console/audit-entry", audit::show),
+    page!("/console/bindings", bindings::list),
+    page!("/console/blocked", policies::blocked),
+    page!("/console/deliveries", subscriptions::deliveries),
+    page!("/console/delivery", subscriptions::delivery),
+    page!("/console/group", groups::show),
+    page!("/console/groups", groups::list),
+    page!("/console/history", audit::history),
+    page!("/console/identities", identities::list),
+    page!("/console/identity", identities::show),
+    page!("/console/image", images::show),
+    page!("/console/image-packages", images::packages),
+    page!("/console/me", me::show),
+    page!("/console/package", packages::versions),
+    page!("/console/packages", packages::list),
+    page!("/console/policies", policies::list),
+    page!("/console/repositories", repositories::list),
+    page!("/console/repository", repositories::show),
+    page!("/console/role", roles::show),
+    page!("/console/roles", roles::list),
+    page!("/console/search", search::show),
+    page!("/console/subscriptions", subscriptions::list),
+    page!("/console/tags", repositories::tags),
+    page!("/console/why", why::show),
+];
+
+/// Serves a page to a signed-in caller; leads others to sign-in.
+pub(crate) async fn show(
+    page: &'static Page,
+    State(app): State<Arc<App>>,
+    Extension(origin): Extension<RequestOrigin>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let address = uri.path_and_query().map_or(page.path, |whole| whole.as_str()).to_owned();
+    let Some(found) = app.session(&headers) else {
+        return to_sign_in(&app, &headers, &address, false);
+    };
+    let query = match Query::read(uri.query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(error) => return shell::problem(None, &error, &origin.request_id, None),
+    };
+    let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
+    let mut made = (page.render)(&mut visit).await;
+    if made.is_ok() {
+        made = name_scope(&mut visit).await.and(made);
+    }
+    let mut response = match &made {
+        Ok(content) => shell::page(&visit, StatusCode::OK, content),
+        Err(error) => failed(&visit, error, &headers, &address),
+    };
+    let principal = visit.session.subject.clone();
+    response.extensions_mut().insert(LogFields { principal, scope: String::new(), causes: None });
+    response
+}
+
+/// Finds the name of the group that the page is limited to. Without the right to list it, its id is shown.
+async fn name_scope(visit: &mut Visit) -> Result<()> {
+    let scope = visit.scope();
+    if scope.is_empty() {
+        return Ok(());
+    }
+    let uidp = UidpFilter { ids: vec![scope], ..UidpFilter::default() };
+    let request = ListGroupsRequest { uidp: Some(uidp), page_size: 1, ..ListGroupsRequest::default() };
+    let named = part(visit.call::<ListGroups>(request).await)?;
+    visit.scope_name = named.ok().and_then(|response| response.groups.into_iter().next()).map(|group| group.name);
+    Ok(())
+}
+
+fn failed(visit: &Visit, error: &Error, headers: &HeaderMap, address: &str) -> Response {
+    match error.code() {
+        Code::Unauthenticated => {
+            visit.app.sessions.end(&visit.key);
+            to_sign_in(&visit.app, headers, address, true)
+        }
+        // Tokens of pages expire, and are bound to the filters.
+        Code::InvalidArgument if visit.query.get("page").is_some() => {
+            see_other(&visit.query.address(visit.path, &["page", "notice"], &[("notice", "page")]))
+        }
+        _ => shell::problem(Some(visit), error, visit.request_id(), visit.last_method()),
+    }
+}
+
+/// An address below the console that has no page.
+pub(crate) async fn missing(
+    State(app): State<Arc<App>>,
+    Extension(origin): Extension<RequestOrigin>,
+    headers: HeaderMap,
+) -> Response {
+    let error = Error::new(Reason::NotFound, "There is no page at this address.");
+    let visit = app.session(&headers).map(|found| Visit::new(app, found, "", Query::default(), origin));
+    shell::problem(visit.as_ref(), &error, "", None)
+}
+
+/// The parameter that names what a page is about.
+///
+/// # Errors
+/// INVALID_ARGUMENT without it.
+fn required(visit: &Visit, name: &str) -> Result<String> {
+    let value = visit.query.get(name).map(str::to_owned);
+    value.ok_or_else(|| Error::invalid_field(name, "must not be empty; open this page from a list"))
+}
+
+/// Everything in a group and below, or everything that is visible.
+fn below(scope: &str) -> Option<UidpFilter> {
+    (!scope.is_empty()).then(|| UidpFilter { descendants_of: scope.to_owned(), ..UidpFilter::default() })
+}
+
+/// The UIDP of what contains a resource; empty for an organization.
+fn parent(uid: &str) -> &str {
+    uid.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// A part of a page that may be refused while the others are shown. Failures that end the page are returned.
+fn part<T>(result: Result<T>) -> Result<Result<T>> {
+    match result {
+        Err(error) if error.code() == Code::Unauthenticated => Err(error),
+        other => Ok(other),
+    }
+}

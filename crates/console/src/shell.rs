@@ -1,0 +1,239 @@
+//! The frame of every page: navigation, search, who is signed in, and the calls of the page as code.
+
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse as _, Response};
+use bowline_core::{Code, Error};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::assets;
+use crate::components::{denied, why};
+use crate::query::address;
+use crate::sign_in::{HOME, SIGN_OUT};
+use crate::visit::{Shown, Visit};
+
+/// What a page shows.
+pub(crate) struct Content {
+    pub(crate) title: String,
+    /// Pages above this one: address and text.
+    pub(crate) crumbs: Vec<(String, String)>,
+    pub(crate) body: Markup,
+}
+
+impl Content {
+    pub(crate) fn new(title: impl Into<String>, body: Markup) -> Content {
+        Content { title: title.into(), crumbs: Vec::new(), body }
+    }
+
+    pub(crate) fn below(mut self, address: String, text: impl Into<String>) -> Content {
+        self.crumbs.push((address, text.into()));
+        self
+    }
+}
+
+/// Headings of the navigation, with their pages.
+const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
+    ("Overview", &[(HOME, "Home"), ("/console/groups", "Groups")]),
+    (
+        "Access",
+        &[
+            ("/console/identities", "Identities"),
+            ("/console/roles", "Roles"),
+            ("/console/bindings", "Role bindings"),
+            ("/console/access", "Who has access"),
+            ("/console/why", "Why?"),
+        ],
+    ),
+    ("Images", &[("/console/repositories", "Repositories")]),
+    ("Vulnerabilities", &[("/console/advisories", "Advisories")]),
+    (
+        "Packages",
+        &[
+            ("/console/packages", "Packages"),
+            ("/console/policies", "Policies"),
+            ("/console/blocked", "Blocked packages"),
+        ],
+    ),
+    ("Activity", &[("/console/audit", "Audit log"), ("/console/subscriptions", "Subscriptions")]),
+    ("You", &[("/console/me", "Your account")]),
+];
+
+/// A whole page of a signed-in caller.
+pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Response {
+    let scope = visit.scope();
+    let body = html! {
+        a.skip href="#content" { "Skip to the content" }
+        header.top {
+            a.brand href=(HOME) { span.mark aria-hidden="true" {} "Bowline" }
+            form.find method="get" action="/console/search" role="search" aria-label="Search" {
+                @if !scope.is_empty() { input type="hidden" name="in" value=(scope); }
+                label.hidden for="q" { "Search names, digests, vulnerabilities" }
+                input type="search" id="q" name="q" maxlength="300" autocomplete="off" spellcheck="false"
+                    placeholder="Search names, digests, CVEs";
+                button.quiet type="submit" { "Search" }
+            }
+            div.account {
+                a href="/console/me" { bdi { (visit.session.label) } }
+                form method="post" action=(SIGN_OUT) {
+                    input type="hidden" name="token" value=(visit.app.form_token(&visit.key, SIGN_OUT));
+                    button.quiet type="submit" { "Sign out" }
+                }
+            }
+            @if visit.session.is_operator {
+                p.operator { "You act as the operator: you see every organization of this server." }
+            }
+            details.menu {
+                summary { "Menu" }
+                nav aria-label="Menu" { (navigation(visit.path, &scope)) }
+            }
+        }
+        div.frame {
+            nav.rail aria-label="Main" { (navigation(visit.path, &scope)) }
+            main id="content" tabindex="-1" {
+                (crumbs(visit, content))
+                h1 { bdi { (content.title) } }
+                @if visit.query.get("notice") == Some("page") {
+                    p.notice role="status" { "The page that you asked for has expired: this is the first one." }
+                }
+                (content.body)
+                (code(&visit.shown_calls()))
+            }
+        }
+    };
+    let class = if visit.session.is_operator { "as-operator" } else { "" };
+    document(&content.title, status, class, &body)
+}
+
+/// Where the page is, and what its lists are limited to.
+fn crumbs(visit: &Visit, content: &Content) -> Markup {
+    let scope = visit.scope();
+    html! {
+        @if !content.crumbs.is_empty() || !scope.is_empty() {
+            nav.crumbs aria-label="Where you are" {
+                ol {
+                    @if !scope.is_empty() {
+                        li {
+                            "In " a href=(address("/console/group", &[("uid", &scope)])) {
+                                @match &visit.scope_name {
+                                    Some(name) => { bdi { (name) } }
+                                    None => { code { (scope) } }
+                                }
+                            }
+                            " (" a href=(visit.query.address(visit.path, &["in", "page", "notice"], &[])) { "everywhere" } ")"
+                        }
+                    }
+                    @for (address, text) in &content.crumbs { li { a href=(address) { bdi { (text) } } } }
+                }
+            }
+        }
+    }
+}
+
+fn navigation(path: &str, scope: &str) -> Markup {
+    html! {
+        @for (heading, pages) in NAVIGATION {
+            div {
+                p { (heading) }
+                ul {
+                    @for (page, text) in *pages {
+                        li {
+                            a href=(address(page, &[("in", if takes_scope(page) { scope } else { "" })]))
+                                aria-current=[(*page == path).then_some("page")] { (text) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a page lists what is in a group.
+fn takes_scope(page: &str) -> bool {
+    !matches!(page, HOME | "/console/me" | "/console/why")
+}
+
+/// The calls of the page, for a shell.
+fn code(calls: &[Shown]) -> Markup {
+    html! {
+        @if !calls.is_empty() {
+            details.code {
+                summary { "Show as code" }
+                p.small {
+                    "The calls that this page made. Each line can be pasted into a shell where you are signed in with "
+                    code { "bowline auth login" } "."
+                }
+                @for call in calls {
+                    h2 { code { (call.method) } }
+                    @if let Some(forms) = &call.forms {
+                        @for (name, line) in [("curl", &forms.curl), ("Command line", &forms.bowline), ("grpcurl", &forms.grpcurl)] {
+                            figure {
+                                figcaption { (name) }
+                                pre tabindex="0" data-copy { code { (line) } }
+                            }
+                        }
+                    } @else {
+                        p { "This request does not fit into a line: call the method over gRPC." }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The page of an error.
+pub(crate) fn problem(visit: Option<&Visit>, error: &Error, request_id: &str, method: Option<&str>) -> Response {
+    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let title = match error.code() {
+        Code::NotFound => "Not found",
+        Code::PermissionDenied => "Not allowed",
+        Code::InvalidArgument => "This address does not work",
+        Code::ResourceExhausted => "Please wait",
+        _ if status.is_server_error() => "Something went wrong here",
+        _ => "This did not work",
+    };
+    let body = html! {
+        @if error.code() == Code::PermissionDenied && visit.is_some() {
+            p.notice role="alert" { (denied(error)) }
+            p { a.button href=(why(error, method)) { "Why?" } }
+        } @else {
+            p.notice role="alert" { (error.message()) }
+        }
+        @if !request_id.is_empty() { p.small { "Request id: " code { (request_id) } } }
+        p { a href=(HOME) { "To the first page" } }
+    };
+    let mut response = match visit {
+        Some(visit) => page(visit, status, &Content::new(title, body)),
+        None => outside(title, status, &body),
+    };
+    if let Some(delay) = error.retry_after() {
+        response.headers_mut().insert(axum::http::header::RETRY_AFTER, delay.as_secs().max(1).into());
+    }
+    response
+}
+
+/// A page of someone who is not signed in.
+pub(crate) fn outside(title: &str, status: StatusCode, body: &Markup) -> Response {
+    let body = html! {
+        header.top { a.brand href=(HOME) { span.mark aria-hidden="true" {} "Bowline" } }
+        main.card id="content" tabindex="-1" { h1 { (title) } (body) }
+    };
+    document(title, status, "", &body)
+}
+
+fn document(title: &str, status: StatusCode, class: &str, body: &Markup) -> Response {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Bowline" }
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href={ (assets::PREFIX) (assets::style_name()) };
+                script type="module" src={ (assets::PREFIX) (assets::script_name()) } { (PreEscaped("")) }
+            }
+            body class=(class) { (body) }
+        }
+    };
+    (status, Html(markup.into_string())).into_response()
+}
