@@ -70,6 +70,7 @@ fn role_of(path: &str) -> Role {
         "/sts/",
         "/auth/",
         "/oauth",
+        "/console",
         "/activate",
         "/signout",
         "/orgcheck",
@@ -116,6 +117,8 @@ mod tests {
                 assert_eq!(hosts.admit(host, path), Admission::OtherRole, "{host}{path}");
             }
         }
+        assert_eq!(hosts.admit("issuer.x", "/console/me"), Admission::Served, "beside sign-in, whose cookie it has");
+        assert_eq!(hosts.admit("registry.x", "/console/me"), Admission::OtherRole);
         assert_eq!(hosts.admit("elsewhere", "/iam/v1/groups"), Admission::UnknownHost);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use bowline_authn::crypto::random_bytes;
+use bowline_console::Console;
 use bowline_fronts::Count;
 use bowline_identity::ScimUsers;
 use bowline_osv_api::OsvApi;
@@ -30,20 +31,25 @@ pub(crate) fn all(
     queries: InFlight,
 ) -> Router {
     let count: Count = Arc::new(move |name, code, elapsed| telemetry.count_named(name, code, elapsed));
+    let console = options
+        .has_console()
+        .then(|| Console::new(parts.pipeline.clone(), Arc::new(random_bytes::<32>), count.clone()));
     let osv_api = bowline_osv_api::router(osv_api(options, parts, count.clone()));
     Router::new()
-        .merge(bowline_signin::router(sign_in(parts, redirects), count.clone()))
+        .merge(console.as_ref().map(Console::router).unwrap_or_default())
+        .merge(bowline_signin::router(sign_in(parts, redirects, console.as_ref()), count.clone()))
         .merge(bowline_scim::router(scim(options, parts, count.clone())))
         .merge(bowline_oci::router(parts.distribution.clone(), count))
         .merge(Arc::new(queries).hold_bodies(osv_api, bowline_osv_api::MAX_BODY))
 }
 
-fn sign_in(parts: &Parts, redirects: Redirects) -> SignIn {
+fn sign_in(parts: &Parts, redirects: Redirects, console: Option<&Console>) -> SignIn {
     SignIn {
         people: parts.people.clone(),
         pipeline: parts.pipeline.clone(),
         redirects,
         random: Arc::new(random_bytes::<32>),
+        console: console.map(Console::sessions),
     }
 }
 

@@ -216,6 +216,7 @@ fn front(
         settings: settings.clone(),
         clock: parts.clock.clone(),
         openapi: Arc::default(),
+        has_console: options.has_console(),
     };
     let fronts = fronts::all(options, parts, telemetry.clone(), redirects, sizes.queries);
     Front {

@@ -22,6 +22,8 @@ pub(crate) struct Pages {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) openapi: Arc<OpenApi>,
+    /// Whether browsers are led to the console.
+    pub(crate) has_console: bool,
 }
 
 /// The OpenAPI documents, made once: they are large, and anyone may read them.
@@ -99,8 +101,27 @@ async fn jwks(State(pages): State<Pages>) -> impl IntoResponse {
     document(&pages.authenticator.keys().ring.jwks(now))
 }
 
-/// The page at the API's address, for people who open it.
-async fn root(State(pages): State<Pages>) -> impl IntoResponse {
+/// The API's address: browsers go to the console, programs get the documents.
+async fn root(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    let console = HeaderValue::from_str(&format!("{}/console/", pages.settings.auth_url));
+    let mut response = match console {
+        Ok(console) if pages.has_console && takes_pages(&headers) => {
+            (StatusCode::SEE_OTHER, [(header::LOCATION, console)]).into_response()
+        }
+        _ => documents(&pages).into_response(),
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// Whether the request names HTML, as browsers do and programs do not.
+fn takes_pages(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut kinds = accepted.flat_map(|value| value.split(','));
+    kinds.any(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/html"))
+}
+
+fn documents(pages: &Pages) -> impl IntoResponse + use<> {
     let base = &pages.settings.base_url;
     document(&json!({
         "name": "bowline",

@@ -7,9 +7,9 @@ use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use bowline_core::Micros;
+use bowline_core::{Error, Micros, Reason};
 use bowline_fronts::request::is_form;
-use bowline_fronts::{Count, Front};
+use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_identity::people::Context;
 use bowline_pipeline::{RequestOrigin, Settings, Surface, Vault};
 use bowline_store::Db;
@@ -71,6 +71,19 @@ impl App {
     pub(crate) fn context<'a>(&'a self, origin: &'a RequestOrigin, method: &'static str) -> Context<'a> {
         let draw: &(dyn Fn() -> [u8; 32] + Sync) = &*self.parts.random;
         Context { now: self.now(), request_id: &origin.request_id, draw, method }
+    }
+
+    /// The console, where it is switched on and has this page.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for another path, FAILED_PRECONDITION without a console.
+    pub(crate) fn console_with(&self, path: &str) -> bowline_core::Result<&dyn BrowserSessions> {
+        let off = || Error::new(Reason::FailedPrecondition, "The console of this server is switched off.");
+        let console = self.parts.console.as_deref().ok_or_else(off)?;
+        if console.is_page(path) {
+            return Ok(console);
+        }
+        Err(Error::invalid_field("return", "must be the path of a page of the console"))
     }
 
     /// Where providers send the browser back to.

@@ -7,28 +7,39 @@ use axum::response::Response;
 use bowline_pipeline::RequestOrigin;
 use maud::html;
 
-use crate::app::{Shared, own_form};
+use crate::app::{Shared, own_form, with_cookie};
+use crate::login_request::CONSOLE;
 use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 
 /// `GET /oauth/operator`: a button. Whatever fetches links ahead of people does not use them up.
-pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> {
+pub(crate) async fn ask(State(app): Shared, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
     let code = parameters.required("code")?;
     Ok(page::page(
         "Sign in as operator",
         html! {
-            p { "This link works once. It shows a token that may do everything on this server, for an hour at most." }
+            p {
+                "This link works once. It stands for a token that may do everything on this server, for an hour at most"
+                @if app.parts.console.is_some() { ", and opens the console with it or shows it" }
+                "."
+            }
             form method="post" action="/oauth/operator" {
                 input type="hidden" name="code" value=(code);
-                button type="submit" { "Show the token" }
+                div.actions {
+                    @if app.parts.console.is_some() {
+                        button type="submit" name="answer" value="console" { "Open the console" }
+                    }
+                    button.quiet type="submit" name="answer" value="token" { "Show the token" }
+                }
             }
         },
     ))
 }
 
-/// `POST /oauth/operator`: the link is used up, and its token shown. Nothing stays in the browser.
+/// `POST /oauth/operator`: the link is used up. Its token is shown, or stays on the server while the browser gets the cookie of
+/// a session of the console.
 pub(crate) async fn redeem(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,
@@ -37,7 +48,15 @@ pub(crate) async fn redeem(
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let code = parameters.required("code")?;
+    let console = match parameters.one("answer")? {
+        Some("console") => Some(app.console_with(CONSOLE)?),
+        Some("token") | None => None,
+        Some(_) => return Err(Problem::bad("The answer is either console or token.")),
+    };
     let issued = app.parts.people.redeem_operator_link(code, &app.context(&origin, "/oauth/operator")).await?;
+    if let Some(console) = console {
+        return Ok(with_cookie(page::see_other(CONSOLE)?, Some(console.begin(issued.token, "Operator")?)));
+    }
     let minutes = (issued.expires_at - app.now().div_euclid(1_000_000)).max(0) / 60;
     Ok(page::page(
         "Operator token",
