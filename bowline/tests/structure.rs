@@ -59,7 +59,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "delivery",
         ],
     ),
-    ("client", &["core", "formats", "contract", "authn", "transcode"]),
+    ("calls", &["formats", "contract", "transcode"]),
+    ("client", &["core", "formats", "contract", "authn", "transcode", "calls"]),
     ("terminal", &["contract", "transcode"]),
     (
         "cli",
@@ -82,6 +83,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("oci", &["core", "formats", "contract", "content", "authn", "pipeline", "identity", "registry", "fronts"]),
     ("osv-api", &["core", "osv", "pipeline", "vulnerabilities", "fronts"]),
     ("scim", &["core", "pipeline", "identity", "fronts"]),
+    // Methods of the contract through the pipeline, and nothing else: no domain, no storage.
+    ("console", &["core", "formats", "contract", "transcode", "calls", "pipeline", "fronts"]),
     ("signin", &["core", "formats", "contract", "store", "authn", "pipeline", "identity", "fronts"]),
     (
         "server",
@@ -104,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "osv-api",
             "scim",
             "signin",
+            "console",
             "oci",
             "terminal",
         ],
