@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, Method};
-use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_contract::Method as _;
@@ -14,7 +13,7 @@ use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_pipeline::{Pipeline, RequestOrigin};
 
 use crate::sessions::{Key, Session, Sessions};
-use crate::{PREFIX, Random, assets, guard};
+use crate::{PREFIX, Random, assets, guard, shell};
 
 /// Longest path that a sign-in may return to.
 const LONGEST_PATH: usize = 2048;
@@ -117,8 +116,8 @@ pub(crate) fn is_page(path: &str) -> bool {
 pub(crate) fn front(app: &App) -> Front {
     // Pages without a session cost nothing, and those with one call methods, which count.
     let admit = |_: &str, _: &RequestOrigin| Ok(());
-    let refuse = |_: &str, error: Error| Response::into_response(error.message().to_owned().into_response());
-    Front { transport: "console", name, admit: Arc::new(admit), refuse, count: app.count.clone() }
+    let render_rejection = |_: &str, error: Error| shell::problem(None, &error, "", None);
+    Front { transport: "console", name, admit: Arc::new(admit), render_rejection, count: app.count.clone() }
 }
 
 fn name(verb: &Method, path: &str) -> &'static str {

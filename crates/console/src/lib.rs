@@ -38,7 +38,7 @@ pub type Random = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
 /// Where all pages are.
 const PREFIX: &str = "/console";
 
-/// Most bytes of a form.
+/// Maximum bytes of a form.
 const FORM_BYTES: usize = 8 << 10;
 
 /// The console of a server.
@@ -72,7 +72,7 @@ impl Console {
             routes = routes.route(page.path, get(show));
         }
         app::front(app)
-            .around(routes.layer(DefaultBodyLimit::max(FORM_BYTES)))
+            .wrap(routes.layer(DefaultBodyLimit::max(FORM_BYTES)))
             .layer(middleware::from_fn_with_state(app.clone(), guard::guarded))
             .with_state(app.clone())
     }

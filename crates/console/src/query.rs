@@ -1,11 +1,11 @@
 //! The query of a page: its filters, and the place in a list.
 
 use bowline_core::{Error, Result};
-use bowline_formats::percent::{self, RESERVED};
+use bowline_formats::percent::{self, NOT_UNRESERVED};
 use bowline_fronts::request::pairs;
 
-/// Most bytes of a query.
-const MOST_BYTES: usize = 16 << 10;
+/// Maximum bytes of a query.
+const MAX_BYTES: usize = 16 << 10;
 
 /// Name and value pairs. Of several with one name the first counts; an empty value counts as none.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +17,8 @@ impl Query {
     /// # Errors
     /// INVALID_ARGUMENT: it is too long, or has a broken escape.
     pub(crate) fn read(text: &str) -> Result<Query> {
-        if text.len() > MOST_BYTES {
-            return Err(Error::invalid_field("query", format!("must have at most {MOST_BYTES} bytes")));
+        if text.len() > MAX_BYTES {
+            return Err(Error::invalid_field("query", format!("must have at most {MAX_BYTES} bytes")));
         }
         pairs(text).map(Query).map_err(|why| Error::invalid_field("query", why))
     }
@@ -47,9 +47,9 @@ pub(crate) fn address(path: &str, parameters: &[(&str, &str)]) -> String {
     let mut sign = '?';
     for (name, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
         text.push(sign);
-        text.push_str(&percent::encode(name, RESERVED));
+        text.push_str(&percent::encode(name, NOT_UNRESERVED));
         text.push('=');
-        text.push_str(&percent::encode(value, RESERVED));
+        text.push_str(&percent::encode(value, NOT_UNRESERVED));
         sign = '&';
     }
     text
@@ -68,6 +68,6 @@ mod tests {
             "/console/x?in=a%2Fb&q=x%20y&page=%3C2%3E"
         );
         assert_eq!(address("/console/x", &[("in", ""), ("uid", "a&b")]), "/console/x?uid=a%26b");
-        assert!(Query::read("a=%zz").is_err() && Query::read(&"a".repeat(MOST_BYTES + 1)).is_err());
+        assert!(Query::read("a=%zz").is_err() && Query::read(&"a".repeat(MAX_BYTES + 1)).is_err());
     }
 }

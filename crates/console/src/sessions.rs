@@ -14,9 +14,9 @@ pub(crate) type Key = [u8; 32];
 /// Time without a page after which a session ends.
 pub(crate) const IDLE: Micros = 30 * 60 * 1_000_000;
 /// Sessions of one caller; the longest unused one makes room.
-const MOST_OF_ONE: usize = 8;
+const MAX_OF_ONE: usize = 8;
 /// Sessions of all callers; the longest unused one makes room.
-const MOST: usize = 10_000;
+const MAX_SESSIONS: usize = 10_000;
 
 /// A signed-in browser. Not printable: it has the token.
 pub(crate) struct Session {
@@ -46,27 +46,27 @@ impl Entry {
 /// All sessions of this process.
 pub(crate) struct Sessions {
     entries: Mutex<HashMap<Key, Entry>>,
-    most: usize,
+    max: usize,
 }
 
 impl Default for Sessions {
     fn default() -> Sessions {
-        Sessions::bounded(MOST)
+        Sessions::bounded(MAX_SESSIONS)
     }
 }
 
 impl Sessions {
-    fn bounded(most: usize) -> Sessions {
-        Sessions { entries: Mutex::default(), most }
+    fn bounded(max: usize) -> Sessions {
+        Sessions { entries: Mutex::default(), max }
     }
 
     pub(crate) fn begin(&self, key: Key, session: Session, now: Micros) {
         let mut entries = self.lock();
         entries.retain(|_, entry| !entry.is_over(now));
         let of_one = entries.values().filter(|entry| entry.session.subject == session.subject).count();
-        if of_one >= MOST_OF_ONE {
+        if of_one >= MAX_OF_ONE {
             make_room(&mut entries, |entry| entry.session.subject == session.subject);
-        } else if entries.len() >= self.most {
+        } else if entries.len() >= self.max {
             make_room(&mut entries, |_| true);
         }
         entries.insert(key, Entry { session: Arc::new(session), used_at: now });
@@ -143,7 +143,7 @@ mod tests {
         let sessions = Sessions::default();
         let end = 3600 * SECOND;
         sessions.begin(key(100), session("b", end), 0);
-        for number in 0..MOST_OF_ONE {
+        for number in 0..MAX_OF_ONE {
             sessions.begin(key(number), session("a", end), number as Micros);
         }
         assert!(sessions.find(&key(0), 50).is_some());

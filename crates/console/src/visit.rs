@@ -17,8 +17,8 @@ use crate::app::App;
 use crate::query::Query;
 use crate::sessions::{Key, Session};
 
-/// Most calls of one page.
-const MOST_CALLS: usize = 12;
+/// Maximum calls of one page.
+const MAX_CALLS: usize = 12;
 /// Longest time for one call.
 const CALL_TIME: Duration = Duration::from_secs(20);
 /// Rows of a page of a list.
@@ -71,7 +71,7 @@ impl Visit {
         if !method.only_reads() {
             return Err(Error::internal(format!("a page called {}, which does not only read", M::FULL_NAME)));
         }
-        if self.calls.len() >= MOST_CALLS {
+        if self.calls.len() >= MAX_CALLS {
             return Err(Error::internal("a page made too many calls"));
         }
         let (index, payload) = (method.index, Bytes::from(request.encode_to_vec()));
