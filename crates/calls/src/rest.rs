@@ -35,7 +35,7 @@ impl RestRequest {
         while let Some((before, after)) = rest.split_once('{') {
             let (variable, after) = after.split_once('}').unwrap_or((after, ""));
             path += before;
-            path += &segments(&take(&mut json, variable.split('=').next().unwrap_or_default()));
+            path += &segments(&take(&mut json, variable.split('=').next().unwrap_or_default()))?;
             rest = after;
         }
         path += rest;
@@ -51,7 +51,8 @@ impl RestRequest {
         parameters("", &json, &mut query)?;
         for (at, (name, value)) in query.into_iter().enumerate() {
             path.push(if at == 0 { '?' } else { '&' });
-            path += &format!("{name}={}", percent::encode(&value, NOT_UNRESERVED));
+            // Names have keys of maps in them, which callers choose.
+            path += &format!("{}={}", percent::encode(&name, NOT_UNRESERVED), percent::encode(&value, NOT_UNRESERVED));
         }
         Ok(RestRequest { verb: binding.verb, path, body: body.map(|body| body.to_string()) })
     }
@@ -80,9 +81,15 @@ fn take(json: &mut Value, path: &str) -> String {
 }
 
 /// Escaped for a path; slashes separate segments.
-fn segments(text: &str) -> String {
+///
+/// # Errors
+/// A segment is `.` or `..`, which clients and proxies remove: the request would reach another address.
+fn segments(text: &str) -> Result<String, Inexpressible> {
+    if let Some(dots) = text.split('/').find(|segment| matches!(*segment, "." | "..")) {
+        return Err(Inexpressible(format!("an address cannot hold the segment \"{dots}\"; call the method over gRPC")));
+    }
     let escaped = text.split('/').map(|segment| percent::encode(segment, NOT_UNRESERVED));
-    escaped.collect::<Vec<_>>().join("/")
+    Ok(escaped.collect::<Vec<_>>().join("/"))
 }
 
 fn scalar(value: Value) -> String {
@@ -125,7 +132,7 @@ mod tests {
     use bowline_contract::Method;
     use bowline_contract::chainguard::platform::common::UidpFilter;
     use bowline_contract::v2::iam as v2;
-    use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, ListGroups, UpdateGroup};
+    use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, GetGroup, ListGroups, UpdateGroup};
     use prost::Message as _;
 
     use super::*;
@@ -152,5 +159,20 @@ mod tests {
         let listed = rest::<ListGroups>(&list);
         assert_eq!(listed.path, "/iam/v2/groups?page_size=5&uidp.ids=a&uidp.ids=b%26c&uidp.in_root=true");
         assert_eq!(listed.body, None);
+    }
+
+    #[test]
+    fn addresses_have_no_segment_that_clients_remove() {
+        let contract = Contract::load();
+        let tables = Tables::new(contract.pool());
+        let method = contract.by_full_name(GetGroup::FULL_NAME).unwrap();
+        let get = |uid: &str| {
+            let request = v2::GetGroupRequest { uid: uid.into() };
+            RestRequest::new(&tables, method, &request.encode_to_vec()).map(|request| request.path)
+        };
+        for uid in ["../../x", "a/..", "a/./b", "."] {
+            assert!(get(uid).is_err(), "{uid}");
+        }
+        assert_eq!(get("a/...").as_deref(), Ok("/iam/v2/groups/a/..."));
     }
 }

@@ -1,5 +1,8 @@
 //! A call as lines for a shell. Each line can be pasted as it is: values are quoted, and the token comes from the command
 //! line's own sign-in, so that no line holds one.
+//!
+//! Lines are printable ASCII. A terminal acts on control characters also between quotes, and characters that change the
+//! direction of a text make a line read otherwise than it is copied.
 
 use bowline_contract::{Auth, MethodInfo, Verb};
 use bowline_transcode::Tables;
@@ -41,12 +44,37 @@ impl ShellForms {
         let rest = RestRequest::new(tables, method, request)?;
         let json = to_json(tables, &method.input, request)?;
         let needs_token = matches!(method.auth, Auth::Capabilities { .. });
-        Ok(ShellForms {
+        let forms = ShellForms {
             curl: curl(server, &rest, needs_token),
             grpcurl: grpcurl(server, method, &json, needs_token),
             bowline: bowline(server, method, &json)?,
-        })
+        };
+        if [&forms.curl, &forms.grpcurl, &forms.bowline].into_iter().all(|line| is_printable(line)) {
+            return Ok(forms);
+        }
+        Err(Inexpressible("a line for a shell cannot hold it: call the method over gRPC".to_owned()))
     }
+}
+
+/// Whether a text is printable ASCII in one line.
+fn is_printable(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// A JSON document with escapes for everything that is not printable ASCII.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if matches!(character, ' '..='~') {
+            text.push(character);
+            continue;
+        }
+        // Outside of texts, the document has no such character.
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            text += &format!("\\u{unit:04x}");
+        }
+    }
+    text
 }
 
 fn curl(server: Server<'_>, rest: &RestRequest, needs_token: bool) -> String {
@@ -58,7 +86,7 @@ fn curl(server: Server<'_>, rest: &RestRequest, needs_token: bool) -> String {
         line += &format!(" -X {}", rest.verb.name());
     }
     if let Some(body) = &rest.body {
-        line += &format!(" -H 'Content-Type: application/json' -d {}", quoted(body));
+        line += &format!(" -H 'Content-Type: application/json' -d {}", quoted(&ascii(body)));
     }
     line + " " + &quoted(&format!("{}{}", server.base_url, rest.path))
 }
@@ -74,7 +102,7 @@ fn grpcurl(server: Server<'_>, method: &MethodInfo, json: &Value, needs_token: b
         line += &format!(" -H \"Authorization: Bearer {TOKEN}\"");
     }
     if json.as_object().is_some_and(|members| !members.is_empty()) {
-        line += &format!(" -d {}", quoted(&json.to_string()));
+        line += &format!(" -d {}", quoted(&ascii(&json.to_string())));
     }
     // An address without a port is one of HTTPS for this program too, but it does not know the port.
     let host =
@@ -91,11 +119,12 @@ fn bowline(server: Server<'_>, method: &MethodInfo, json: &Value) -> Result<Stri
     let mut fields = Vec::new();
     parameters("", json, &mut fields)?;
     for (path, value) in fields {
+        let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
         // The value of a field that begins with this sign names a file.
-        if value.starts_with('@') {
+        if value.starts_with('@') || !is_plain || !is_printable(&value) {
             return Ok(format!(
                 "printf %s {} | bowline api {} --input - --api {}",
-                quoted(&json.to_string()),
+                quoted(&ascii(&json.to_string())),
                 method.full_name,
                 quoted(server.base_url)
             ));
@@ -105,7 +134,7 @@ fn bowline(server: Server<'_>, method: &MethodInfo, json: &Value) -> Result<Stri
     Ok(line + " --api " + &quoted(server.base_url))
 }
 
-/// A word that a POSIX shell reads as this text, whatever is in it.
+/// A word that a POSIX shell reads as this text, which is printable.
 fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
@@ -166,6 +195,34 @@ mod tests {
         assert!(forms.bowline.starts_with("printf %s '{\"group\":{\"name\":\"@etc\"}"), "{}", forms.bowline);
         assert!(forms.curl.contains("-X POST") && forms.curl.ends_with("https://api.example/iam/v2/groups/a/b"));
         assert!(forms.grpcurl.contains(" api.example:443 "), "{}", forms.grpcurl);
+    }
+
+    #[test]
+    fn lines_are_printable_and_mean_the_same() {
+        for text in
+            ["\u{3}\ncurl evil|sh\n", "\u{15}", "\u{1b}[201~x", "\u{7f}", "\u{85}", "\u{202e}abc", "\u{200b}", "é", "😀", "\r'"]
+        {
+            let filter = UidpFilter { ids: vec![text.into()], ..UidpFilter::default() };
+            let request =
+                v2::ListGroupsRequest { uidp: Some(filter), name: text.into(), ..v2::ListGroupsRequest::default() };
+            let forms = forms::<ListGroups>("https://api.example", &request);
+            for line in [&forms.curl, &forms.grpcurl, &forms.bowline] {
+                assert!(is_printable(line), "{line:?}");
+            }
+            let document = forms.bowline.strip_prefix("printf %s '").and_then(|rest| rest.split("' | ").next());
+            let document = document.expect("a document for the standard input").replace(r"'\''", "'");
+            let read: Value = serde_json::from_str(&document).unwrap();
+            assert_eq!(read["name"], text, "{document}");
+            assert!(forms.grpcurl.contains(&format!("-d '{}'", document.replace('\'', r"'\''"))), "{}", forms.grpcurl);
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_printable_has_no_lines() {
+        let contract = Contract::load();
+        let tables = Tables::new(contract.pool());
+        let method = contract.by_full_name(ListGroups::FULL_NAME).unwrap();
+        assert!(ShellForms::new(Server { base_url: "https://\u{202e}a" }, &tables, method, &[]).is_err());
     }
 
     #[test]
