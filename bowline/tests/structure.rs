@@ -186,6 +186,29 @@ fn arrows_between_crates_point_one_way() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// What the console may use of the pipeline: it gets no handler, no storage, no key and no token.
+const OF_THE_PIPELINE: &[&str] =
+    &["HeldToken", "OPERATOR", "Outcome", "ReadCall", "ReadOnlyPipeline", "RequestOrigin", "Surface"];
+
+#[test]
+fn the_console_has_of_the_pipeline_what_reads() {
+    let (mut wrong, mut used) = (Vec::new(), BTreeSet::new());
+    for path in sources().into_iter().filter(|path| path.starts_with("crates/console/src/")) {
+        let text = read(&path);
+        for after in text.split("bowline_pipeline").skip(1) {
+            let list = after.split([';', ']']).next().unwrap_or_default();
+            for name in list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()) {
+                used.insert(name.to_owned());
+                if !OF_THE_PIPELINE.contains(&name) {
+                    wrong.push(format!("{path} uses {name} of the pipeline"));
+                }
+            }
+        }
+    }
+    assert!(used.contains("ReadOnlyPipeline"), "hardly any file was read: {used:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// The table of docs/ARCHITECTURE.md: every crate, and what it depends on.
 #[test]
 fn the_document_names_every_crate_and_its_arrows() {

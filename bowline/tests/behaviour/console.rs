@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
+use bowline_contract::Method as _;
+use bowline_contract::v2::iam::rpc::groups_service::CreateGroup;
+use bowline_contract::v2::iam::{CreateGroupRequest, Group};
+use bowline_core::Code;
+use bowline_pipeline::{HeldToken, ReadCall, ReadOnlyPipeline};
 use bowline_testkit::{Browser, RestReply, TestServer, each_engine, engines};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use crate::console_support::{browser_of, browser_of_operator, encoded, enter_at, operator_link, page, with_provider};
@@ -269,8 +275,34 @@ async fn a_console_that_is_switched_off_is_not_there() {
     server.stop().await;
 }
 
+async fn nothing_but_reading_methods_can_be_called(server: &TestServer) {
+    let pipeline = &server.server().parts().pipeline;
+    let api = ReadOnlyPipeline::new(pipeline.clone());
+    let methods = pipeline.contract.methods();
+    for method in methods.iter().filter(|method| api.only_reads(method.index)) {
+        assert!(!pipeline.handlers.writes(method.index) && !method.is_mutation(), "{}", method.full_name);
+    }
+    let count = methods.iter().filter(|method| api.only_reads(method.index)).count();
+    assert!(count > 50 && count < methods.len(), "{count} of {}", methods.len());
+    let operator = server.operator().await;
+    let token = HeldToken::new(operator.token().to_owned());
+    let create = pipeline.contract.by_full_name(CreateGroup::FULL_NAME).expect("a method").index;
+    let group = Group { name: "made by a page".into(), ..Group::default() };
+    let request = CreateGroupRequest { parent: String::new(), group: Some(group) };
+    let rows = "SELECT count(*) FROM groups";
+    let before = number(server, rows).await;
+    let payload = request.encode_to_vec().into();
+    let peer = [127, 0, 0, 1].into();
+    let call = ReadCall { method: create, payload, token: &token, peer, request_id: "x" };
+    let error = api.read(call).await.result.map(|_| ()).expect_err("a call that changes something");
+    assert_eq!(error.code(), Code::Internal);
+    assert_eq!(number(server, rows).await, before);
+    assert!(api.end_session(&token, peer, "x").await.is_none(), "the operator's token belongs to no session");
+}
+
 each_engine!(
     multi_thread:
+    nothing_but_reading_methods_can_be_called,
     a_person_signs_in_and_out,
     sessions_end_unused_and_with_their_token,
     a_session_that_ends_elsewhere_ends_here,

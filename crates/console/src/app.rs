@@ -1,16 +1,15 @@
 //! What all handlers share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bowline_contract::Method as _;
-use bowline_contract::v1::auth::rpc::auth::Validate;
-use bowline_core::{Error, Micros, Reason, Result};
+use bowline_core::{Error, Micros, Result};
 use bowline_fronts::cookies::{self, Cookies};
 use bowline_fronts::{BrowserSessions, Count, Front};
-use bowline_pipeline::{Pipeline, RequestOrigin};
+use bowline_pipeline::{HeldToken, OPERATOR, ReadOnlyPipeline, RequestOrigin};
 
 use crate::sessions::{Key, Session, Sessions};
 use crate::{PREFIX, Random, assets, guard, shell};
@@ -19,7 +18,10 @@ use crate::{PREFIX, Random, assets, guard, shell};
 const LONGEST_PATH: usize = 2048;
 
 pub(crate) struct App {
-    pub(crate) pipeline: Arc<Pipeline>,
+    /// All that pages can do: calls that read.
+    pub(crate) api: ReadOnlyPipeline,
+    /// Longest time for one page.
+    pub(crate) page_time: Duration,
     pub(crate) count: Count,
     pub(crate) sessions: Sessions,
     pub(crate) cookies: Cookies,
@@ -31,13 +33,14 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(pipeline: Arc<Pipeline>, random: Random, count: Count) -> App {
-        let origin = guard::origin_of(&pipeline.settings.auth_url).to_owned();
+    pub(crate) fn new(api: ReadOnlyPipeline, page_time: Duration, random: Random, count: Count) -> App {
+        let origin = guard::origin_of(&api.settings().auth_url).to_owned();
         App {
             cookies: Cookies { secure: origin.starts_with("https://") },
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
-            pipeline,
+            api,
+            page_time,
             count,
             origin,
             random,
@@ -45,7 +48,7 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> Micros {
-        self.pipeline.clock.now()
+        self.api.now()
     }
 
     pub(crate) fn cookie_name(&self) -> String {
@@ -61,30 +64,25 @@ impl App {
     }
 
     fn key(&self, cookie: &[u8; 32]) -> Key {
-        self.pipeline.vault.mac("console session", cookie)
+        self.api.mac("session", cookie)
     }
 
     /// What a form of this session must carry to be sent to this address.
     pub(crate) fn form_token(&self, key: &Key, action: &str) -> String {
         let message = [key.as_slice(), action.as_bytes()].concat();
-        URL_SAFE_NO_PAD.encode(self.pipeline.vault.mac("console form", &message))
+        URL_SAFE_NO_PAD.encode(self.api.mac("form", &message))
     }
 }
 
 impl BrowserSessions for App {
     fn begin(&self, token: String, label: &str) -> Result<HeaderValue> {
-        let method = self.pipeline.contract.by_full_name(Validate::FULL_NAME);
-        let method = method.ok_or_else(|| Error::internal("the contract has no Auth.Validate"))?;
-        let caller = self.pipeline.admit(method.index, Some(token.clone()), None)?;
-        let facts = caller.principal().token();
-        let facts =
-            facts.ok_or_else(|| Error::new(Reason::Unauthenticated, "Unauthenticated: the token is not good"))?;
+        let token = HeldToken::new(token);
+        let facts = self.api.facts(&token)?;
         let (now, cookie) = (self.now(), (self.random)());
         let session = Session {
             subject: facts.subject.as_str().to_owned(),
             label: label.to_owned(),
-            is_operator: caller.principal().is_operator(),
-            id: facts.session.clone(),
+            is_operator: facts.subject.as_str() == OPERATOR,
             ends_at: facts.expires_at,
             token,
         };

@@ -1,11 +1,11 @@
 //! The web console: pages that a server renders, and that work without scripts.
 //!
 //! A page calls methods of the contract through the pipeline as the signed-in caller (`visit`), and can do nothing else:
-//! this crate knows no domain and no storage. So a page shows what the API returns to the same caller, with the same
-//! authentication, limits, authorization and log lines.
+//! this crate knows no domain and no storage, and of the pipeline only the calls that read (`ReadOnlyPipeline`). So a page
+//! shows what the API returns to the same caller, with the same authentication, limits, authorization and log lines.
 //!
 //! The caller's token stays in the server's memory (`sessions`); the browser has a cookie that stands for it. The pages
-//! only read: `visit` calls no method that changes something.
+//! only read: no call of theirs can change something.
 //!
 //! To add a page: a function in `pages/`, and its line in `PAGES`.
 
@@ -22,13 +22,14 @@ mod values;
 mod visit;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{get, post};
 use bowline_fronts::Count;
-use bowline_pipeline::Pipeline;
+use bowline_pipeline::ReadOnlyPipeline;
 
 use app::App;
 
@@ -48,9 +49,10 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console without sessions. `count` is called for each page, and for each call of a page.
-    pub fn new(pipeline: Arc<Pipeline>, random: Random, count: Count) -> Console {
-        Console { app: Arc::new(App::new(pipeline, random, count)) }
+    /// A console without sessions, whose pages take no longer than `page_time`. `count` is called for each page, and for
+    /// each call of a page.
+    pub fn new(api: ReadOnlyPipeline, page_time: Duration, random: Random, count: Count) -> Console {
+        Console { app: Arc::new(App::new(api, page_time, random, count)) }
     }
 
     /// What sign-in hands tokens to.

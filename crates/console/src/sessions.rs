@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bowline_core::Micros;
+use bowline_pipeline::HeldToken;
 
 /// Key of a session: a keyed digest of its cookie.
 pub(crate) type Key = [u8; 32];
@@ -20,14 +21,12 @@ const MAX_SESSIONS: usize = 10_000;
 
 /// A signed-in browser. Not printable: it has the token.
 pub(crate) struct Session {
-    pub(crate) token: String,
+    pub(crate) token: HeldToken,
     /// UIDP of the caller.
     pub(crate) subject: String,
     /// What the pages call the caller, such as an e-mail address.
     pub(crate) label: String,
     pub(crate) is_operator: bool,
-    /// Id of the session that the token belongs to, if it has one.
-    pub(crate) id: Option<String>,
     /// When the token ends, in microseconds.
     pub(crate) ends_at: Micros,
 }
@@ -109,11 +108,10 @@ mod tests {
 
     fn session(subject: &str, ends_at: Micros) -> Session {
         Session {
-            token: "t".into(),
+            token: HeldToken::new("t".into()),
             subject: subject.into(),
             label: subject.into(),
             is_operator: false,
-            id: None,
             ends_at,
         }
     }

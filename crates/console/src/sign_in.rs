@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use bowline_core::{Code, Error, Result};
+use bowline_core::{Error, Result};
 use bowline_fronts::cookies;
 use bowline_pipeline::RequestOrigin;
 use maud::html;
@@ -71,13 +71,7 @@ async fn end(app: &Arc<App>, origin: RequestOrigin, headers: &HeaderMap, body: &
     if !same(&app.form_token(&key, SIGN_OUT), form.get("token").unwrap_or_default()) {
         return Err(foreign());
     }
-    if let Some(id) = session.id.clone() {
-        let mut visit = Visit::new(app.clone(), (key, session), SIGN_OUT, Query::default(), origin);
-        match visit.end_session(id).await {
-            Err(error) if !matches!(error.code(), Code::NotFound | Code::Unauthenticated) => return Err(error),
-            _ => {}
-        }
-    }
+    Visit::new(app.clone(), (key, session), SIGN_OUT, Query::default(), origin).end_session().await?;
     app.sessions.end(&key);
     Ok(without_cookie(app, see_other("/console/sign-in?notice=out")))
 }

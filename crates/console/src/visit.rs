@@ -1,14 +1,16 @@
 //! One request for a page: who asks, and the calls that the page makes.
 
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline_calls::{Server, ShellForms};
 use bowline_contract::Method;
-use bowline_core::{Detail, Error, Reason, Result};
+use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
+use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::{AccessLine, write_failure};
-use bowline_pipeline::{Call, Outcome, RequestOrigin, Transport};
+use bowline_pipeline::{Outcome, ReadCall, RequestOrigin};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use prost::Message as _;
@@ -19,8 +21,6 @@ use crate::sessions::{Key, Session};
 
 /// Maximum calls of one page.
 const MAX_CALLS: usize = 12;
-/// Longest time for one call.
-const CALL_TIME: Duration = Duration::from_secs(20);
 /// Rows of a page of a list.
 pub(crate) const ROWS: i32 = 50;
 
@@ -41,6 +41,8 @@ pub(crate) struct Visit {
     pub(crate) scope_name: Option<String>,
     origin: RequestOrigin,
     calls: Vec<Recorded>,
+    /// When the page must be done.
+    deadline: Instant,
 }
 
 /// A call of the page as it is shown.
@@ -58,7 +60,8 @@ impl Visit {
         query: Query,
         origin: RequestOrigin,
     ) -> Visit {
-        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new() }
+        let deadline = Instant::now() + app.page_time;
+        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new(), deadline }
     }
 
     /// Calls a method that only reads, as the signed-in caller.
@@ -66,48 +69,60 @@ impl Visit {
     /// # Errors
     /// What the API would return to the same caller; INTERNAL for a method that changes something.
     pub(crate) async fn call<M: Method>(&mut self, request: M::Request) -> Result<M::Response> {
-        let method = self.app.pipeline.contract.by_full_name(M::FULL_NAME);
-        let method = method.ok_or_else(|| Error::internal(format!("the contract has no {}", M::FULL_NAME)))?;
-        if !method.only_reads() {
-            return Err(Error::internal(format!("a page called {}, which does not only read", M::FULL_NAME)));
-        }
+        let method = self.app.api.contract().by_full_name(M::FULL_NAME);
+        let method = method.ok_or_else(|| Error::internal(format!("the contract has no {}", M::FULL_NAME)))?.index;
         if self.calls.len() >= MAX_CALLS {
             return Err(Error::internal("a page made too many calls"));
         }
-        let (index, payload) = (method.index, Bytes::from(request.encode_to_vec()));
-        self.calls.push(Recorded { method: index, payload: payload.clone() });
-        self.dispatch::<M>(index, payload).await
+        let payload = Bytes::from(request.encode_to_vec());
+        self.calls.push(Recorded { method, payload: payload.clone() });
+        let request_id = self.id_of_call();
+        let (token, peer) = (&self.session.token, self.origin.address);
+        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
+        let outcome = self.run(M::FULL_NAME, &request_id, self.app.api.read(call)).await;
+        let decoded = outcome.and_then(|answer| M::Response::decode(answer).map_err(Error::internal));
+        decoded.inspect_err(|error| write_failure(M::FULL_NAME, &request_id, error))
     }
 
-    /// Ends the session that the caller's token belongs to, at the server. Nothing else here changes anything.
-    pub(crate) async fn end_session(&mut self, id: String) -> Result<()> {
-        use bowline_contract::bowline::people::v1::EndSessionRequest;
-        use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
-        let method = self.app.pipeline.contract.by_full_name(EndSession::FULL_NAME).map(|method| method.index);
-        let method = method.ok_or_else(|| Error::internal("the contract has no Sessions.EndSession"))?;
-        let payload = EndSessionRequest { id }.encode_to_vec().into();
-        self.dispatch::<EndSession>(method, payload).await
+    /// Ends the session that the caller's token belongs to, at the server.
+    ///
+    /// # Errors
+    /// The token goes on being valid until its end.
+    pub(crate) async fn end_session(&self) -> Result<()> {
+        let request_id = self.id_of_call();
+        let ending = self.app.api.end_session(&self.session.token, self.origin.address, &request_id);
+        let ending = async { ending.await.unwrap_or_else(|| Outcome::failed(no_session())) };
+        let ended = self.run(EndSession::FULL_NAME, &request_id, ending).await;
+        match ended.inspect_err(|error| write_failure(EndSession::FULL_NAME, &request_id, error)) {
+            // It has ended already, or the token never belonged to one.
+            Err(error) if !matches!(error.code(), Code::NotFound | Code::Unauthenticated) => Err(error),
+            _ => Ok(()),
+        }
     }
 
-    async fn dispatch<M: Method>(&self, method: usize, payload: Bytes) -> Result<M::Response> {
+    fn id_of_call(&self) -> String {
+        format!("{}.{}", self.origin.request_id, self.calls.len())
+    }
+
+    /// Runs a call within the time of the page, counts it and writes its line.
+    async fn run(
+        &self,
+        method: &'static str,
+        request_id: &str,
+        call: impl Future<Output = Outcome> + Send,
+    ) -> Result<Bytes> {
         let started = Instant::now();
-        let request_id = format!("{}.{}", self.origin.request_id, self.calls.len());
-        let outcome = match self.call_of(method, payload, &request_id) {
-            Ok(call) => {
-                let run = AssertUnwindSafe(self.app.pipeline.dispatch(call)).catch_unwind();
-                match tokio::time::timeout(CALL_TIME, run).await {
-                    Ok(Ok(outcome)) => outcome,
-                    Ok(Err(_)) => Outcome::failed(Error::internal("the handler panicked")),
-                    Err(_) => Outcome::failed(too_long()),
-                }
-            }
-            Err(error) => Outcome::failed(error),
+        let run = AssertUnwindSafe(call).catch_unwind();
+        let outcome = match tokio::time::timeout_at(self.deadline.into(), run).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Outcome::failed(Error::internal("the handler panicked")),
+            Err(_) => Outcome::failed(too_long(self.app.page_time)),
         };
         let code = outcome.result.as_ref().err().map(Error::code);
-        (self.app.count)(M::FULL_NAME, code, started.elapsed());
+        (self.app.count)(method, code, started.elapsed());
         AccessLine {
             transport: "console",
-            method: M::FULL_NAME,
+            method,
             path: "",
             previewed: "",
             principal: &outcome.principal,
@@ -115,30 +130,15 @@ impl Visit {
             status: None,
             code,
             elapsed: started.elapsed(),
-            request_id: &request_id,
+            request_id,
         }
         .write();
-        let answer = outcome.result.inspect_err(|error| write_failure(M::FULL_NAME, &request_id, error))?;
-        M::Response::decode(answer.payload).map_err(Error::internal)
-    }
-
-    fn call_of(&self, method: usize, payload: Bytes, request_id: &str) -> Result<Call> {
-        let token = Some(self.session.token.clone());
-        Ok(Call {
-            method,
-            payload,
-            caller: self.app.pipeline.admit(method, token, Some(self.origin.address))?,
-            request_id: request_id.to_owned(),
-            transport: Transport::Rest,
-            present: None,
-            slice: None,
-            resume: None,
-        })
+        outcome.result.map(|answer| answer.payload)
     }
 
     /// A message inside an answer as JSON; absent for a type that the contract does not have.
     pub(crate) fn json(&self, type_url: &str, wire: &[u8]) -> Option<serde_json::Value> {
-        let tables = &self.app.pipeline.tables;
+        let tables = self.app.api.tables();
         let id = tables.message(type_url.rsplit('/').next().unwrap_or(type_url))?;
         let options = bowline_transcode::JsonOptions { proto_names: true, emit_defaults: false };
         let mut json = Vec::new();
@@ -157,23 +157,27 @@ impl Visit {
 
     /// Full name of the method that was called last.
     pub(crate) fn last_method(&self) -> Option<&str> {
-        self.calls.last().map(|call| self.app.pipeline.contract.method(call.method).full_name.as_str())
+        self.calls.last().map(|call| self.app.api.contract().method(call.method).full_name.as_str())
     }
 
     /// The calls that the page made so far.
     pub(crate) fn shown_calls(&self) -> Vec<Shown> {
-        let pipeline = &self.app.pipeline;
-        let server = Server { base_url: &pipeline.settings.base_url };
+        let api = &self.app.api;
+        let server = Server { base_url: &api.settings().base_url };
         let shown = |call: &Recorded| {
-            let method = pipeline.contract.method(call.method);
-            let forms = ShellForms::new(server, &pipeline.tables, method, &call.payload).ok();
+            let method = api.contract().method(call.method);
+            let forms = ShellForms::new(server, api.tables(), method, &call.payload).ok();
             Shown { method: method.full_name.clone(), forms }
         };
         self.calls.iter().map(shown).collect()
     }
 }
 
-fn too_long() -> Error {
-    let text = format!("Deadline exceeded: the call took longer than {} s", CALL_TIME.as_secs());
+fn too_long(time: Duration) -> Error {
+    let text = format!("Deadline exceeded: the page took longer than {} s", time.as_secs());
     Error::new(Reason::DeadlineExceeded, text).with(Detail::RetryAfter(Duration::from_secs(1)))
+}
+
+fn no_session() -> Error {
+    Error::new(Reason::NotFound, "Not found: the token belongs to no session")
 }

@@ -1,6 +1,7 @@
 //! Every protocol front, registered: the one place in the server that names them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use bowline_authn::crypto::random_bytes;
@@ -8,7 +9,7 @@ use bowline_console::Console;
 use bowline_fronts::Count;
 use bowline_identity::ScimUsers;
 use bowline_osv_api::OsvApi;
-use bowline_pipeline::RateLimits;
+use bowline_pipeline::{RateLimits, ReadOnlyPipeline};
 use bowline_rpc::{InFlight, Telemetry};
 use bowline_scim::Scim;
 use bowline_signin::{Redirects, SignIn};
@@ -22,18 +23,21 @@ const DEFAULT_SCIM_RATE: u32 = 25;
 /// Calls per second of one address. Scanners look up every record that they found, all at once.
 const DEFAULT_OSV_RATE: u32 = 50;
 
-/// The routes of all fronts. `queries` bounds the bodies of the OSV API that are in memory.
+/// The routes of all fronts. `queries` bounds the bodies of the OSV API that are in memory, `request_time` a page of the
+/// console.
 pub(crate) fn all(
     options: &Options,
     parts: &Parts,
     telemetry: Arc<Telemetry>,
     redirects: Redirects,
     queries: InFlight,
+    request_time: Duration,
 ) -> Router {
     let count: Count = Arc::new(move |name, code, elapsed| telemetry.count_named(name, code, elapsed));
-    let console = options
-        .has_console()
-        .then(|| Console::new(parts.pipeline.clone(), Arc::new(random_bytes::<32>), count.clone()));
+    let console = options.has_console().then(|| {
+        let api = ReadOnlyPipeline::new(parts.pipeline.clone());
+        Console::new(api, request_time, Arc::new(random_bytes::<32>), count.clone())
+    });
     let osv_api = bowline_osv_api::router(osv_api(options, parts, count.clone()));
     Router::new()
         .merge(console.as_ref().map(Console::router).unwrap_or_default())

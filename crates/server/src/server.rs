@@ -218,7 +218,7 @@ fn front(
         openapi: Arc::default(),
         has_console: options.has_console(),
     };
-    let fronts = fronts::all(options, parts, telemetry.clone(), redirects, sizes.queries);
+    let fronts = fronts::all(options, parts, telemetry.clone(), redirects, sizes.queries, request_time);
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,

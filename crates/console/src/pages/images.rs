@@ -58,7 +58,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
 }
 
 fn about(visit: &Visit, repo: &str, image: &ImageDetail, summary: &ImageSummary) -> Markup {
-    let host = &visit.app.pipeline.settings.registry_audience;
+    let host = &visit.app.api.settings().registry_audience;
     let mut rows = vec![
         ("Digest", code(&summary.digest)),
         ("Tags", text(&summary.tags.join(", "))),

@@ -137,7 +137,7 @@ fn about(repo: &Repo) -> Markup {
 
 /// The command that pulls by UIDP, which needs no name of a group.
 fn pull(visit: &Visit, repo: &Repo) -> Markup {
-    let host = &visit.app.pipeline.settings.registry_audience;
+    let host = &visit.app.api.settings().registry_audience;
     let tag = repo.active_tags.first().map_or("latest", String::as_str);
     html! { pre tabindex="0" data-copy { code { "docker pull " (host) "/" (repo.uid) ":" (tag) } } }
 }
@@ -246,7 +246,7 @@ pub(super) async fn tags(visit: &mut Visit) -> Result<Content> {
 
 fn tag_row(visit: &Visit, tag: &Tag) -> Vec<Markup> {
     let repo = parent(&tag.uid);
-    let host = &visit.app.pipeline.settings.registry_audience;
+    let host = &visit.app.api.settings().registry_audience;
     vec![
         link("/console/image", &[("repo", repo), ("digest", &tag.digest)], &tag.name),
         digest(&tag.digest),

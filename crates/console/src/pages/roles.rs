@@ -90,7 +90,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
 }
 
 fn capabilities(visit: &Visit, role: &Role) -> Markup {
-    let known = visit.app.pipeline.contract.capabilities();
+    let known = visit.app.api.contract().capabilities();
     let mut names: Vec<&str> = role
         .capabilities
         .iter()
