@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::console_support::{browser_of, browser_of_operator, encoded, enter_at, operator_link, page, with_provider};
 use crate::signin::{answer, field, location, query, sign_in};
-use crate::support::{number, ok};
+use crate::support::{execute, number, ok};
 
 const COOKIE: &str = "bowline-console";
 
@@ -88,6 +88,22 @@ async fn a_session_that_ends_elsewhere_ends_here(server: &TestServer) {
     let refused = browser.get("/console/me?page=x").await;
     assert_eq!(location(&refused), "/console/sign-in?return=%2Fconsole%2Fme%3Fpage%3Dx&notice=ended");
     assert!(browser.cookies().is_empty(), "the cookie goes");
+}
+
+async fn sign_out_works_while_the_storage_fails(server: &TestServer) {
+    with_provider(server).await;
+    let browser = server.browser();
+    enter_at(server, &browser, "ada", "/console/").await;
+    let token = field(&browser.get("/console/").await, "token");
+    let cookie = browser.cookies()[COOKIE].clone();
+    execute(server, "ALTER TABLE sessions RENAME TO sessions_away", &[]).await;
+    let out = browser.post("/console/sign-out", &[("token", &token)]).await;
+    assert_eq!(out.status, 500, "{}", out.text());
+    assert!(out.text().contains("signed out of this browser") && out.text().contains("valid until"), "{}", out.text());
+    assert!(browser.cookies().is_empty());
+    execute(server, "ALTER TABLE sessions_away RENAME TO sessions", &[]).await;
+    browser.set_cookie(COOKIE, &cookie);
+    assert!(!is_signed_in(&browser).await, "the next person at this browser");
 }
 
 async fn forms_of_others_are_refused(server: &TestServer) {
@@ -285,7 +301,7 @@ async fn nothing_but_reading_methods_can_be_called(server: &TestServer) {
     let count = methods.iter().filter(|method| api.only_reads(method.index)).count();
     assert!(count > 50 && count < methods.len(), "{count} of {}", methods.len());
     let operator = server.operator().await;
-    let token = HeldToken::new(operator.token().to_owned());
+    let token = HeldToken::new(operator.token.clone().expect("a token"));
     let create = pipeline.contract.by_full_name(CreateGroup::FULL_NAME).expect("a method").index;
     let group = Group { name: "made by a page".into(), ..Group::default() };
     let request = CreateGroupRequest { parent: String::new(), group: Some(group) };
@@ -306,6 +322,7 @@ each_engine!(
     a_person_signs_in_and_out,
     sessions_end_unused_and_with_their_token,
     a_session_that_ends_elsewhere_ends_here,
+    sign_out_works_while_the_storage_fails,
     forms_of_others_are_refused,
     a_sign_in_returns_to_pages_of_the_console_alone,
     every_answer_keeps_others_out,

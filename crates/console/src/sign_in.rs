@@ -7,14 +7,17 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::{Error, Result};
-use bowline_fronts::cookies;
+use bowline_fronts::{LogFields, cookies};
 use bowline_pipeline::RequestOrigin;
 use maud::html;
+use prost_types::Timestamp;
 
 use crate::app::{App, is_page};
 use crate::guard::{foreign, own_form, same};
 use crate::query::{Query, address};
+use crate::sessions::{Key, Session};
 use crate::shell;
+use crate::values::time;
 use crate::visit::Visit;
 
 /// Address of the first page.
@@ -38,7 +41,7 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, RawQuery(query): RawQuery, 
     let body = html! {
         @match query.get("notice") {
             Some("ended") => { p.notice role="status" { "Your session has ended. Sign in again to continue where you were." } }
-            Some("out") => { p.notice role="status" { "You are signed out. The token of the session has ended." } }
+            Some("out") => { p.notice role="status" { "You are signed out." } }
             _ => {}
         }
         p { "The console shows what you may see on this server. It reads, and changes nothing." }
@@ -50,30 +53,58 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, RawQuery(query): RawQuery, 
     shell::outside("Sign in", StatusCode::OK, &body)
 }
 
-/// `POST /console/sign-out`: the session ends here and at the server.
+/// `POST /console/sign-out`: the session ends here, and then at the server.
 pub(crate) async fn out(
     State(app): State<Arc<App>>,
     Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    match end(&app, origin, &headers, &body).await {
-        Ok(response) => response,
-        Err(error) => shell::problem(None, &error, "", None),
-    }
+    let (key, session) = match session_of_form(&app, &headers, &body) {
+        Ok(Some(found)) => found,
+        Ok(None) => return without_cookie(&app, see_other("/console/sign-in")),
+        Err(error) => return shell::problem(None, &error, &origin.request_id, None),
+    };
+    // Whatever the server can do now, the next person at this browser is not signed in.
+    app.sessions.end(&key);
+    let principal = session.subject.clone();
+    let visit = Visit::new(app.clone(), (key, session), SIGN_OUT, Query::default(), origin);
+    let response = match visit.end_session().await {
+        Ok(()) => see_other("/console/sign-in?notice=out"),
+        Err(error) => still_valid(&visit, &error),
+    };
+    let mut response = without_cookie(&app, response);
+    response.extensions_mut().insert(LogFields { principal, ..LogFields::default() });
+    response
 }
 
-async fn end(app: &Arc<App>, origin: RequestOrigin, headers: &HeaderMap, body: &[u8]) -> Result<Response> {
+/// The session that a form ends; absent without one.
+///
+/// # Errors
+/// The form is not one of the session's pages.
+fn session_of_form(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Option<(Key, Arc<Session>)>> {
     let form = own_form(app, headers, body)?;
-    let Some((key, session)) = app.session(headers) else {
-        return Ok(without_cookie(app, see_other("/console/sign-in")));
-    };
-    if !same(&app.form_token(&key, SIGN_OUT), form.get("token").unwrap_or_default()) {
-        return Err(foreign());
+    let Some((key, session)) = app.session(headers) else { return Ok(None) };
+    if same(&app.form_token(&key, SIGN_OUT), form.get("token").unwrap_or_default()) {
+        return Ok(Some((key, session)));
     }
-    Visit::new(app.clone(), (key, session), SIGN_OUT, Query::default(), origin).end_session().await?;
-    app.sessions.end(&key);
-    Ok(without_cookie(app, see_other("/console/sign-in?notice=out")))
+    Err(foreign())
+}
+
+/// The browser is signed out, while the server could not end the token of its session.
+fn still_valid(visit: &Visit, error: &Error) -> Response {
+    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let end = Timestamp { seconds: visit.session.ends_at.div_euclid(1_000_000), nanos: 0 };
+    let body = html! {
+        p.notice role="alert" {
+            "You are signed out of this browser. The server could not end the session: its token, which no browser has, is "
+            "valid until " (time(Some(&end))) "."
+        }
+        p { (error.message()) }
+        p.small { "Request id: " code { (visit.request_id()) } }
+        p { a href="/console/sign-in" { "Sign in" } }
+    };
+    shell::outside("Signed out", status, &body)
 }
 
 /// To sign-in, and from there to this page.
