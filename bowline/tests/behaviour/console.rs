@@ -106,6 +106,28 @@ async fn sign_out_works_while_the_storage_fails(server: &TestServer) {
     assert!(!is_signed_in(&browser).await, "the next person at this browser");
 }
 
+async fn a_new_sign_in_ends_the_session_of_the_browser(server: &TestServer) {
+    with_provider(server).await;
+    let (browser, thief) = (server.browser(), server.browser());
+    enter_at(server, &browser, "ada", "/console/").await;
+    thief.set_cookie(COOKIE, &browser.cookies()[COOKIE]);
+    assert!(is_signed_in(&thief).await);
+    enter_at(server, &browser, "ada", "/console/").await;
+    assert!(is_signed_in(&browser).await && !is_signed_in(&thief).await);
+    thief.set_cookie(COOKIE, &browser.cookies()[COOKIE]);
+    let code = operator_link(server, 5).await;
+    browser.post("/oauth/operator", &[("code", &code), ("answer", "console")]).await;
+    assert!(is_signed_in(&browser).await && !is_signed_in(&thief).await);
+}
+
+async fn an_operator_is_signed_out_sooner(server: &TestServer) {
+    let browser = browser_of_operator(server).await;
+    server.clock().advance(Duration::from_secs(9 * 60));
+    assert!(is_signed_in(&browser).await);
+    server.clock().advance(Duration::from_secs(11 * 60));
+    assert!(!is_signed_in(&browser).await, "unused for ten minutes");
+}
+
 async fn forms_of_others_are_refused(server: &TestServer) {
     with_provider(server).await;
     let (browser, other) = (server.browser(), server.browser());
@@ -323,6 +345,8 @@ each_engine!(
     sessions_end_unused_and_with_their_token,
     a_session_that_ends_elsewhere_ends_here,
     sign_out_works_while_the_storage_fails,
+    a_new_sign_in_ends_the_session_of_the_browser,
+    an_operator_is_signed_out_sooner,
     forms_of_others_are_refused,
     a_sign_in_returns_to_pages_of_the_console_alone,
     every_answer_keeps_others_out,

@@ -57,10 +57,14 @@ impl App {
 
     /// The session of the request's cookie.
     pub(crate) fn session(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
+        let key = self.key_of(headers)?;
+        self.sessions.find(&key, self.now()).map(|session| (key, session))
+    }
+
+    fn key_of(&self, headers: &HeaderMap) -> Option<Key> {
         let cookie = cookies::read(headers, &self.cookie_name())?;
         let cookie: [u8; 32] = URL_SAFE_NO_PAD.decode(cookie).ok()?.try_into().ok()?;
-        let key = self.key(&cookie);
-        self.sessions.find(&key, self.now()).map(|session| (key, session))
+        Some(self.key(&cookie))
     }
 
     fn key(&self, cookie: &[u8; 32]) -> Key {
@@ -83,6 +87,8 @@ impl BrowserSessions for App {
             subject: facts.subject.as_str().to_owned(),
             label: label.to_owned(),
             is_operator: facts.subject.as_str() == OPERATOR,
+            provider: facts.provider.clone(),
+            pages: Session::permits(),
             ends_at: facts.expires_at,
             token,
         };
@@ -90,6 +96,12 @@ impl BrowserSessions for App {
         self.sessions.begin(self.key(&cookie), session, now);
         let header = self.cookies.set(&self.cookie_name(), &URL_SAFE_NO_PAD.encode(cookie), seconds);
         header.ok_or_else(|| Error::internal("the cookie does not fit into a header"))
+    }
+
+    fn end(&self, request: &HeaderMap) {
+        if let Some(key) = self.key_of(request) {
+            self.sessions.end(&key);
+        }
     }
 
     fn is_page(&self, path: &str) -> bool {

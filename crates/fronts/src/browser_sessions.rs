@@ -1,4 +1,4 @@
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderValue};
 use bowline_core::Result;
 
 /// A front whose pages browsers use while the token stays on the server. Sign-in hands it the token; the browser gets a
@@ -10,6 +10,10 @@ pub trait BrowserSessions: Send + Sync {
     /// # Errors
     /// UNAUTHENTICATED: the token is not good.
     fn begin(&self, token: String, label: &str) -> Result<HeaderValue>;
+
+    /// Ends the session of the cookie that a request has. A new one replaces the cookie, so that only a thief would still
+    /// have it.
+    fn end(&self, request: &HeaderMap);
 
     /// Whether a path, with its query, is that of a page of this front: nothing else may follow a sign-in.
     fn is_page(&self, path: &str) -> bool;

@@ -153,7 +153,12 @@ pub(crate) async fn confirm(
         return finish::cancel(&app, &secret, &request).await;
     }
     match finish::finish(&app, &origin, &secret, &request, &provider, &upstream).await {
-        Ok(response) => Ok(response),
+        Ok(response) => {
+            if let (Destination::Console(_), Some(console)) = (&request.destination, &app.parts.console) {
+                console.end(&headers);
+            }
+            Ok(response)
+        }
         Err(error) => leave(&app, &secret, &request, &error),
     }
 }

@@ -55,7 +55,9 @@ pub(crate) async fn redeem(
     };
     let issued = app.parts.people.redeem_operator_link(code, &app.context(&origin, "/oauth/operator")).await?;
     if let Some(console) = console {
-        return Ok(with_cookie(page::see_other(CONSOLE)?, Some(console.begin(issued.token, "Operator")?)));
+        let cookie = console.begin(issued.token, "Operator")?;
+        console.end(&headers);
+        return Ok(with_cookie(page::see_other(CONSOLE)?, Some(cookie)));
     }
     let minutes = (issued.expires_at - app.now().div_euclid(1_000_000)).max(0) / 60;
     Ok(page::page(
