@@ -4,6 +4,7 @@ use bowline_core::{Code, Detail, Error};
 use maud::{Markup, html};
 
 use crate::query::address;
+use crate::values::{MAX_VALUE, beginning};
 use crate::visit::Visit;
 
 /// A list of names and values.
@@ -19,8 +20,16 @@ pub(crate) fn facts(facts: &[(&str, Markup)]) -> Markup {
 
 /// A link to a page with these parameters.
 pub(crate) fn link(path: &str, parameters: &[(&str, &str)], text: &str) -> Markup {
-    let shown = if text.trim().is_empty() { "(no name)" } else { text };
+    let shown = if text.trim().is_empty() { "(no name)" } else { beginning(text, MAX_VALUE) };
     html! { a href=(address(path, parameters)) { bdi { (shown) } } }
+}
+
+/// Maximum number of rows that a table shows. Lists have fewer; what is in one image or document may have any number.
+pub(crate) const MAX_ROWS: usize = 200;
+
+/// What stands below the first rows of a table that has more.
+pub(crate) fn more(number: usize) -> Markup {
+    html! { @if number > MAX_ROWS { p.small { "These are the first " (MAX_ROWS) " of " (number) "." } } }
 }
 
 /// A table. The first cell of each row names it. On narrow screens every row is a card, whose cells carry the names of

@@ -15,6 +15,7 @@ mod components;
 mod guard;
 mod pages;
 mod query;
+mod secrets;
 mod sessions;
 mod shell;
 mod sign_in;

@@ -2,13 +2,14 @@
 
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse as _, Response};
-use bowline_core::{Code, Error};
+use bowline_core::{Code, Error, Reason};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets;
 use crate::components::{denied, why};
 use crate::query::address;
 use crate::sign_in::{HOME, SIGN_OUT};
+use crate::values::{MAX_VALUE, beginning, bytes};
 use crate::visit::{Shown, Visit};
 
 /// What a page shows.
@@ -57,8 +58,20 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
     ("You", &[("/console/me", "Your account")]),
 ];
 
+/// Maximum bytes of a page.
+const MAX_PAGE: usize = 2 << 20;
+
 /// A whole page of a signed-in caller.
 pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Response {
+    let whole = whole_page(visit, content);
+    if whole.len() <= MAX_PAGE {
+        return (status, Html(whole)).into_response();
+    }
+    let text = format!("This page would have {}: read what it shows with the calls below.", bytes(whole.len() as i64));
+    problem(Some(visit), &Error::new(Reason::FailedPrecondition, text), visit.request_id(), None)
+}
+
+fn whole_page(visit: &Visit, content: &Content) -> String {
     let scope = visit.scope();
     let body = html! {
         a.skip href="#content" { "Skip to the content" }
@@ -90,7 +103,7 @@ pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Resp
             nav.rail aria-label="Main" { (navigation(visit.path, &scope)) }
             main id="content" tabindex="-1" {
                 (crumbs(visit, content))
-                h1 { bdi { (content.title) } }
+                h1 { bdi { (beginning(&content.title, MAX_VALUE)) } }
                 @if visit.query.get("notice") == Some("page") {
                     p.notice role="status" { "The page that you asked for has expired: this is the first one." }
                 }
@@ -100,7 +113,7 @@ pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Resp
         }
     };
     let class = if visit.session.is_operator { "as-operator" } else { "" };
-    document(&content.title, status, class, &body)
+    document(&content.title, class, &body)
 }
 
 /// Where the page is, and what its lists are limited to.
@@ -201,7 +214,7 @@ pub(crate) fn problem(visit: Option<&Visit>, error: &Error, request_id: &str, me
         p { a href=(HOME) { "To the first page" } }
     };
     let mut response = match visit {
-        Some(visit) => page(visit, status, &Content::new(title, body)),
+        Some(visit) => (status, Html(whole_page(visit, &Content::new(title, body)))).into_response(),
         None => outside(title, status, &body),
     };
     if let Some(delay) = error.retry_after() {
@@ -216,10 +229,10 @@ pub(crate) fn outside(title: &str, status: StatusCode, body: &Markup) -> Respons
         header.top { a.brand href=(HOME) { span.mark aria-hidden="true" {} "Bowline" } }
         main.card id="content" tabindex="-1" { h1 { (title) } (body) }
     };
-    document(title, status, "", &body)
+    (status, Html(document(title, "", &body))).into_response()
 }
 
-fn document(title: &str, status: StatusCode, class: &str, body: &Markup) -> Response {
+fn document(title: &str, class: &str, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -227,7 +240,7 @@ fn document(title: &str, status: StatusCode, class: &str, body: &Markup) -> Resp
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · Bowline" }
+                title { (beginning(title, MAX_VALUE)) " · Bowline" }
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href={ (assets::PREFIX) (assets::style_name()) };
                 script type="module" src={ (assets::PREFIX) (assets::script_name()) } { (PreEscaped("")) }
@@ -235,5 +248,5 @@ fn document(title: &str, status: StatusCode, class: &str, body: &Markup) -> Resp
             body class=(class) { (body) }
         }
     };
-    (status, Html(markup.into_string())).into_response()
+    markup.into_string()
 }

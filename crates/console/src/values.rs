@@ -4,6 +4,14 @@ use bowline_core::rfc3339::{self, Digits};
 use maud::{Markup, html};
 use prost_types::Timestamp;
 
+/// Maximum bytes of a value that is shown in a line or a cell: other people write it, and each quotation mark is six bytes
+/// of a page.
+pub(crate) const MAX_VALUE: usize = 1 << 10;
+/// Maximum bytes of a note.
+const MAX_NOTE: usize = 4 << 10;
+/// Maximum bytes of a text in a block of its own.
+pub(crate) const MAX_BLOCK: usize = 64 << 10;
+
 /// A time in UTC, which the script shows in the reader's zone.
 pub(crate) fn time(time: Option<&Timestamp>) -> Markup {
     let Some(time) = time else { return none() };
@@ -26,26 +34,46 @@ pub(crate) fn none() -> Markup {
 
 /// A text that a person wrote: isolated, so that its direction does not reach what is beside it.
 pub(crate) fn text(text: &str) -> Markup {
-    if text.trim().is_empty() {
-        none()
-    } else {
-        html! { bdi { (text) } }
-    }
+    if text.trim().is_empty() { none() } else { isolated(text, MAX_VALUE) }
+}
+
+/// A longer text that a person wrote; nothing without one.
+pub(crate) fn note(text: &str) -> Markup {
+    html! { @if !text.trim().is_empty() { (isolated(text, MAX_NOTE)) } }
+}
+
+fn isolated(text: &str, max: usize) -> Markup {
+    let shown = beginning(text, max);
+    html! { bdi { (shown) } (cut(text, shown)) }
+}
+
+/// The beginning of a text, cut between two characters.
+pub(crate) fn beginning(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+/// Says that a text is longer than what is shown of it.
+fn cut(text: &str, shown: &str) -> Markup {
+    html! { @if shown.len() < text.len() { " " span.small { "(cut: " (bytes(text.len() as i64)) " in all)" } } }
+}
+
+/// A text for machines in a block of its own.
+pub(crate) fn block(text: &str) -> Markup {
+    let shown = beginning(text, MAX_BLOCK);
+    html! { @if text.is_empty() { (none()) } @else { pre tabindex="0" { code { (shown) } } (cut(text, shown)) } }
 }
 
 /// An id, a digest, a version: a text for machines.
 pub(crate) fn code(text: &str) -> Markup {
-    if text.is_empty() {
-        none()
-    } else {
-        html! { code { (text) } }
-    }
+    let shown = beginning(text, MAX_VALUE);
+    html! { @if text.is_empty() { (none()) } @else { code { (shown) } (cut(text, shown)) } }
 }
 
 /// A digest, shortened where it is one of many; the whole one is in the title.
 pub(crate) fn digest(digest: &str) -> Markup {
+    let digest = beginning(digest, MAX_VALUE);
     let short = digest.split_once(':').map_or(digest, |(_, rest)| rest);
-    html! { code title=(digest) { (short.get(..12).unwrap_or(short)) } }
+    html! { code title=(digest) { (beginning(short, 12)) } }
 }
 
 /// Bytes in binary units.
@@ -103,5 +131,16 @@ mod tests {
             "<code title=\"sha256:0123456789abcdef\">0123456789ab</code>"
         );
         assert_eq!(text("<b>").into_string(), "<bdi>&lt;b&gt;</bdi>");
+    }
+
+    #[test]
+    fn long_values_are_cut_between_characters() {
+        let long = "\"é".repeat(1 << 20);
+        for (shown, max) in [(text(&long), MAX_VALUE), (code(&long), MAX_VALUE), (note(&long), MAX_NOTE), (block(&long), MAX_BLOCK)] {
+            let shown = shown.into_string();
+            assert!(shown.len() < 6 * max + 200 && shown.contains("(cut: 3.0 MiB in all)"), "{} for {max}", shown.len());
+        }
+        assert!(!text(&"a".repeat(MAX_VALUE)).into_string().contains("cut"));
+        assert!(digest(&long).into_string().len() < 7 * MAX_VALUE);
     }
 }

@@ -100,6 +100,20 @@ impl Visit {
         }
     }
 
+    /// Waits for something for as long as the page may take.
+    ///
+    /// # Errors
+    /// DEADLINE_EXCEEDED.
+    pub(crate) async fn in_time<T, E>(&self, ready: impl Future<Output = std::result::Result<T, E>>) -> Result<T>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        match tokio::time::timeout_at(self.deadline.into(), ready).await {
+            Ok(ready) => ready.map_err(Error::internal),
+            Err(_) => Err(too_long(self.app.page_time)),
+        }
+    }
+
     fn id_of_call(&self) -> String {
         format!("{}.{}", self.origin.request_id, self.calls.len())
     }

@@ -11,7 +11,7 @@ use super::{below, parent, required};
 use crate::components::{Field, List, facts, filters, link, section};
 use crate::query::address;
 use crate::shell::Content;
-use crate::values::{badge, code, none, text, time, words};
+use crate::values::{badge, code, none, note, text, time, words};
 use crate::visit::{ROWS, Visit};
 
 const REVIEWS: [(&str, &str); 5] = [
@@ -189,8 +189,4 @@ fn detail(event: &AdvisoryEvent) -> Markup {
         }
         None => none(),
     }
-}
-
-fn note(text: &str) -> Markup {
-    html! { @if !text.trim().is_empty() { bdi { (text) } } }
 }

@@ -146,8 +146,18 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         .below(address("/console/audit", &[("in", position(&entry).0)]), "Audit log"))
 }
 
+/// Maximum bytes of a snapshot that is shown.
+const MAX_SNAPSHOT: usize = 256 << 10;
+
 /// The members that differ between the two snapshots, as text.
 fn difference(visit: &Visit, entry: &Entry) -> Markup {
+    let bytes = |snapshot: &Option<Image>| {
+        let content = snapshot.as_ref().and_then(|snapshot| snapshot.content.as_ref());
+        content.map_or(0, |content| content.value.len())
+    };
+    if bytes(&entry.before) + bytes(&entry.after) > MAX_SNAPSHOT {
+        return html! { p.empty { "The snapshots are too large to show: read them with a call below." } };
+    }
     let before = members(visit, entry.before.as_ref());
     let after = members(visit, entry.after.as_ref());
     if before.is_empty() && after.is_empty() {

@@ -1,23 +1,23 @@
 use bowline_contract::bowline::registry::v1::rpc::images::{GetImage, ListPackages};
-use bowline_contract::bowline::registry::v1::{GetImageRequest, ImageDetail, ImageSummary, ListPackagesRequest};
+use bowline_contract::bowline::registry::v1::{
+    GetImageRequest, HistoryStep, ImageDetail, ImageSummary, IndexMember, ListPackagesRequest,
+};
 use bowline_core::{Code, Result};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::repositories::{attached, findings, shared};
 use super::{part, required};
-use crate::components::{Field, List, facts, filters, link, refused, section, table};
+use crate::components::{Field, List, MAX_ROWS, facts, filters, link, more, refused, section, table};
 use crate::query::address;
+use crate::secrets::{masked, masked_json};
 use crate::shell::Content;
-use crate::values::{bytes, code, digest, none, text, time, yes};
+use crate::values::{MAX_BLOCK, MAX_VALUE, beginning, block, bytes, code, digest, none, text, time, yes};
 use crate::visit::{ROWS, Visit};
 
 /// Packages on the page of the image; all of them have a page of their own.
 const SOME_PACKAGES: i32 = 10;
 const NO_SBOM: &str = "No SBOM is attached to this image.";
-/// Words in the names of variables whose values are not shown.
-const SECRETS: [&str; 6] = ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "CREDENTIAL", "KEY"];
-
 /// One image: platforms, layers, how it was built and is run, what is attached, its packages.
 pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let (repo, digest) = (required(visit, "repo")?, required(visit, "digest")?);
@@ -80,7 +80,7 @@ fn about(visit: &Visit, repo: &str, image: &ImageDetail, summary: &ImageSummary)
 }
 
 fn members(repo: &str, image: &ImageDetail) -> Markup {
-    let row = |member: &bowline_contract::bowline::registry::v1::IndexMember| {
+    let row = |member: &IndexMember| {
         let name = if member.platform.is_empty() { &member.digest } else { &member.platform };
         vec![
             if member.present {
@@ -93,30 +93,44 @@ fn members(repo: &str, image: &ImageDetail) -> Markup {
             yes(member.present),
         ]
     };
-    let rows: Vec<_> = image.members.iter().map(row).collect();
-    table("Images of this index", &["Platform", "Digest", "Size", "Stored here"], &rows)
+    let rows: Vec<_> = image.members.iter().take(MAX_ROWS).map(row).collect();
+    let heads = ["Platform", "Digest", "Size", "Stored here"];
+    html! { (table("Images of this index", &heads, &rows)) (more(image.members.len())) }
 }
 
 fn layers(image: &ImageDetail) -> Markup {
     let rows: Vec<_> = (1..)
         .zip(&image.layers)
+        .take(MAX_ROWS)
         .map(|(number, layer): (i32, _)| {
             vec![text(&number.to_string()), digest(&layer.digest), text(&bytes(layer.size)), code(&layer.media_type)]
         })
         .collect();
-    table("Layers, from the bottom", &["Number", "Digest", "Size, compressed", "Type"], &rows)
+    let heads = ["Number", "Digest", "Size, compressed", "Type"];
+    html! { (table("Layers, from the bottom", &heads, &rows)) (more(image.layers.len())) }
 }
 
+/// The steps that fit into a block. Commands that look like they set secrets are masked, as in the configuration.
 fn history(image: &ImageDetail) -> Markup {
+    let mut room = MAX_BLOCK;
+    let fits = |step: &&HistoryStep| {
+        let bytes = step.created_by.len() + step.comment.len();
+        room = room.saturating_sub(bytes.clamp(64, 2 * MAX_VALUE));
+        room > 0
+    };
+    let shown: Vec<&HistoryStep> = image.history.iter().take_while(fits).collect();
     html! {
         ol {
-            @for step in &image.history {
+            @for step in &shown {
                 li {
-                    code { (step.created_by) }
+                    (code(&masked(beginning(&step.created_by, 2 * MAX_VALUE))))
                     @if step.empty_layer { " " span.small { "(no layer)" } }
-                    @if !step.comment.is_empty() { br; span.small { bdi { (step.comment) } } }
+                    @if !step.comment.is_empty() { br; span.small { (text(&masked(beginning(&step.comment, 2 * MAX_VALUE)))) } }
                 }
             }
+        }
+        @if shown.len() < image.history.len() {
+            p.small { "These are the first " (shown.len()) " of " (image.history.len()) " steps." }
         }
     }
 }
@@ -128,6 +142,7 @@ fn referrers(repo: &str, image: &ImageDetail) -> Markup {
     let rows: Vec<_> = image
         .referrers
         .iter()
+        .take(MAX_ROWS)
         .map(|one| {
             vec![
                 link("/console/image", &[("repo", repo), ("digest", &one.digest)], &one.artifact_type),
@@ -137,28 +152,30 @@ fn referrers(repo: &str, image: &ImageDetail) -> Markup {
             ]
         })
         .collect();
-    table("What refers to this image", &["Type", "Digest", "Size", "Pushed"], &rows)
+    let heads = ["Type", "Digest", "Size", "Pushed"];
+    html! { (table("What refers to this image", &heads, &rows)) (more(image.referrers.len())) }
 }
 
-/// The JSON of an image's configuration, member by member. Values of variables that look like secrets are left out.
+/// The JSON of an image's configuration, member by member. What looks like a secret is left out.
 fn run_config(json: &str) -> Markup {
+    if json.len() > MAX_BLOCK {
+        return html! { p.empty { "The configuration is too large to show: read it with a call below." } };
+    }
     let Ok(Value::Object(members)) = serde_json::from_str::<Value>(json) else {
-        return html! { pre tabindex="0" { code { (json) } } };
+        return block(&masked(json));
     };
-    let shown = |value: &Value| match value {
-        Value::String(text) => html! { (code(text)) },
-        Value::Array(items) => html! { ul.plain { @for item in items { li { (code(&masked(item))) } } } },
+    let shown = |name: &str, value: &Value| match masked_json(name, value) {
+        Value::String(text) => html! { (code(&text)) },
+        Value::Array(items) => html! { ul.plain { @for item in items { li { (code(&plain(&item))) } } } },
         other => html! { (code(&other.to_string())) },
     };
-    let rows: Vec<(&str, Markup)> = members.iter().map(|(name, value)| (name.as_str(), shown(value))).collect();
+    let rows: Vec<(&str, Markup)> =
+        members.iter().map(|(name, value)| (beginning(name, MAX_VALUE), shown(name, value))).collect();
     if rows.is_empty() { none() } else { facts(&rows) }
 }
 
-fn masked(item: &Value) -> String {
-    let Some(text) = item.as_str() else { return item.to_string() };
-    let Some((name, _)) = text.split_once('=') else { return text.to_owned() };
-    let upper = name.to_ascii_uppercase();
-    if SECRETS.iter().any(|word| upper.contains(word)) { format!("{name}=(not shown)") } else { text.to_owned() }
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn package_table(packages: &[bowline_contract::bowline::registry::v1::ImagePackage]) -> Markup {
@@ -211,9 +228,33 @@ mod tests {
 
     #[test]
     fn values_that_look_like_secrets_are_left_out() {
-        let config = r#"{"Env":["PATH=/bin","DB_PASSWORD=hunter2","api_key=abc"],"User":"<b>"}"#;
+        let config = r#"{"Env":["PATH=/bin","DB_PASSWORD=hunter2","api_key=abc"],"User":"<b>",
+            "Labels":{"token":"abc","note":"NPM_TOKEN=abc"},"Healthcheck":{"Test":["CMD","curl","http://u:abc@h/"]}}"#;
         let shown = run_config(config).into_string();
         assert!(shown.contains("PATH=/bin") && shown.contains("DB_PASSWORD=(not shown)"), "{shown}");
         assert!(!shown.contains("hunter2") && !shown.contains("abc") && !shown.contains("<b>"), "{shown}");
+        let step = HistoryStep {
+            created_by: "RUN |1 NPM_TOKEN=hunter2 /bin/sh -c npm ci".into(),
+            comment: "see https://u:hunter2@git.example/x".into(),
+            ..HistoryStep::default()
+        };
+        let shown = history(&ImageDetail { history: vec![step], ..ImageDetail::default() }).into_string();
+        assert!(shown.contains("npm ci") && !shown.contains("hunter2"), "{shown}");
+    }
+
+    #[test]
+    fn an_image_decides_little_about_the_size_of_its_page() {
+        let quotes = "\"".repeat(4 << 20);
+        let long = HistoryStep { created_by: quotes.clone(), comment: quotes.clone(), ..HistoryStep::default() };
+        let many = HistoryStep { created_by: quotes[..100].into(), ..HistoryStep::default() };
+        for history in [vec![long], vec![many; 40_000]] {
+            let shown = super::history(&ImageDetail { history, ..ImageDetail::default() }).into_string();
+            assert!(shown.len() < 1 << 20, "{}", shown.len());
+        }
+        assert!(run_config(&format!("[{quotes:?}]")).into_string().len() < 1000);
+        let member = IndexMember { digest: "sha256:ab".into(), ..IndexMember::default() };
+        let index = ImageDetail { members: vec![member; 20_000], ..ImageDetail::default() };
+        let shown = members("repo", &index).into_string();
+        assert!(shown.len() < 1 << 20 && shown.contains("first 200 of 20000"), "{}", shown.len());
     }
 }

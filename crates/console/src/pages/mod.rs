@@ -101,10 +101,11 @@ pub(crate) async fn show(
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
-    let mut made = (page.render)(&mut visit).await;
-    if made.is_ok() {
-        made = name_scope(&mut visit).await.and(made);
-    }
+    let session = visit.session.clone();
+    let made = match visit.in_time(session.pages.acquire()).await {
+        Ok(_permit) => content_of(page, &mut visit).await,
+        Err(error) => Err(error),
+    };
     let mut response = match &made {
         Ok(content) => shell::page(&visit, StatusCode::OK, content),
         Err(error) => failed(&visit, error, &headers, &address),
@@ -112,6 +113,12 @@ pub(crate) async fn show(
     let principal = visit.session.subject.clone();
     response.extensions_mut().insert(LogFields { principal, scope: String::new(), causes: None });
     response
+}
+
+async fn content_of(page: &'static Page, visit: &mut Visit) -> Result<Content> {
+    let content = (page.render)(visit).await?;
+    name_scope(visit).await?;
+    Ok(content)
 }
 
 /// Finds the name of the group that the page is limited to. Without the right to list it, its id is shown.

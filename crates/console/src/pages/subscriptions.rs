@@ -14,7 +14,7 @@ use super::{below, parent, part, required};
 use crate::components::{List, facts, link, refused, section, table};
 use crate::query::address;
 use crate::shell::Content;
-use crate::values::{badge, code, none, text, time, words};
+use crate::values::{badge, block, code, none, text, time, words};
 use crate::visit::{ROWS, Visit};
 
 /// Dead letters on the page of a subscription.
@@ -163,11 +163,10 @@ pub(super) async fn delivery(visit: &mut Visit) -> Result<Content> {
         ("Time", time(delivery.time.as_ref())),
         ("Took", took(&delivery)),
     ]);
-    let long = |text: &str| html! { @if text.is_empty() { (none()) } @else { pre tabindex="0" { code { (text) } } } };
     let body = html! {
         (about)
-        (section("sent", "What was sent", &long(&delivery.payload)))
-        (section("answer", "What the sink answered", &long(&delivery.response)))
+        (section("sent", "What was sent", &block(&delivery.payload)))
+        (section("answer", "What the sink answered", &block(&delivery.response)))
     };
     Ok(Content::new(format!("Attempt {number}"), body)
         .below(address("/console/deliveries", &[("uid", &uid)]), "Subscription"))
