@@ -128,6 +128,63 @@ async fn an_operator_is_signed_out_sooner(server: &TestServer) {
     assert!(!is_signed_in(&browser).await, "unused for ten minutes");
 }
 
+async fn other_sites_may_link_and_not_load(server: &TestServer) {
+    with_provider(server).await;
+    let browser = server.browser();
+    enter_at(server, &browser, "ada", "/console/").await;
+    let cookie = format!("{COOKIE}={}", browser.cookies()[COOKIE]);
+    let get = async |site: &str, mode: &str, target: &str, path: &str| {
+        let sent = headers(&[
+            ("cookie", &cookie),
+            ("sec-fetch-site", site),
+            ("sec-fetch-mode", mode),
+            ("sec-fetch-dest", target),
+        ]);
+        server.anonymous().rest_with("GET", path, sent, Vec::new()).await
+    };
+    assert_eq!(get("cross-site", "navigate", "document", "/console/me").await.status, 200, "a link");
+    for path in ["/console/me", "/console/why", "/console/nothing", "/console/sign-in"] {
+        let loaded = get("same-site", "no-cors", "image", path).await;
+        assert_eq!(loaded.status, 403, "{path}");
+        assert!(loaded.header("set-cookie").is_none(), "{path}");
+        assert_eq!(get("cross-site", "navigate", "iframe", path).await.status, 403, "{path}");
+    }
+    server.clock().advance(Duration::from_secs(20 * 60));
+    get("same-site", "no-cors", "image", "/console/me").await;
+    server.clock().advance(Duration::from_secs(11 * 60));
+    assert!(!is_signed_in(&browser).await, "what others load is no use of the session");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_without_a_session_or_a_call_are_limited() {
+    let server = TestServer::start_with(engines()[0], |options| {
+        options.rate_limit_address = Some(20);
+        options.rate_limit_principal = Some(1);
+    })
+    .await;
+    with_provider(&server).await;
+    let browser = server.browser();
+    enter_at(&server, &browser, "ada", "/console/").await;
+    let token = field(&browser.get("/console/why").await, "token");
+    let limited = async |browser: &Browser, path: &str| {
+        for _ in 0..5000 {
+            let reply = browser.get(path).await;
+            if reply.status == 429 {
+                return reply;
+            }
+        }
+        panic!("{path} is never limited");
+    };
+    let reply = limited(&browser, "/console/why").await;
+    assert!(reply.header("retry-after").is_some() && reply.text().contains("Please wait"), "{}", reply.text());
+    let out = browser.post("/console/sign-out", &[("token", &token)]).await;
+    assert!(browser.cookies().is_empty(), "signing out is not limited: {}", out.text());
+    for path in ["/console/sign-in", "/console/me", "/console/nothing"] {
+        limited(&server.browser(), path).await;
+    }
+    server.stop().await;
+}
+
 async fn forms_of_others_are_refused(server: &TestServer) {
     with_provider(server).await;
     let (browser, other) = (server.browser(), server.browser());
@@ -205,7 +262,10 @@ async fn every_answer_keeps_others_out(server: &TestServer) {
         ] {
             assert!(policy.contains(part), "{path}: {policy}");
         }
-        assert!(policy.contains(&format!("script-src {}/console/assets/", server.base())), "{path}: {policy}");
+        for directive in ["script-src", "style-src"] {
+            let wanted = format!("{directive} {}/console/assets/;", server.base());
+            assert!(policy.contains(&wanted), "{path}: {policy}");
+        }
         assert!(!policy.contains("unsafe"), "{path}: {policy}");
         assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
         assert_eq!(header("referrer-policy"), "same-origin", "{path}");
@@ -347,6 +407,7 @@ each_engine!(
     sign_out_works_while_the_storage_fails,
     a_new_sign_in_ends_the_session_of_the_browser,
     an_operator_is_signed_out_sooner,
+    other_sites_may_link_and_not_load,
     forms_of_others_are_refused,
     a_sign_in_returns_to_pages_of_the_console_alone,
     every_answer_keeps_others_out,

@@ -34,7 +34,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(api: ReadOnlyPipeline, page_time: Duration, random: Random, count: Count) -> App {
-        let origin = guard::origin_of(&api.settings().auth_url).to_owned();
+        let origin = guard::origin_of(&api.settings().auth_url);
         App {
             cookies: Cookies { secure: origin.starts_with("https://") },
             policy: guard::policy(&origin),
@@ -124,7 +124,7 @@ pub(crate) fn is_page(path: &str) -> bool {
 
 /// Counts every page and form, and writes its line.
 pub(crate) fn front(app: &App) -> Front {
-    // Pages without a session cost nothing, and those with one call methods, which count.
+    // What counts is decided with the session: see `guard::admitted`.
     let admit = |_: &str, _: &RequestOrigin| Ok(());
     let render_rejection = |_: &str, error: Error| shell::problem(None, &error, "", None);
     Front { transport: "console", name, admit: Arc::new(admit), render_rejection, count: app.count.clone() }

@@ -2,32 +2,46 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use bowline_core::{Error, Result};
 use bowline_fronts::request::is_form;
+use bowline_pipeline::{RequestOrigin, Surface};
 
 use crate::app::App;
 use crate::assets;
 use crate::query::Query;
+use crate::shell;
 
-/// `https://host:port` of an address.
-pub(crate) fn origin_of(url: &str) -> &str {
-    let scheme = url.find("://").map_or(0, |at| at + 3);
-    url[scheme..].find('/').map_or(url, |at| &url[..scheme + at])
+/// `https://host:port` of an address, as browsers write it: in small letters, and without the scheme's own port.
+pub(crate) fn origin_of(url: &str) -> String {
+    // The options were validated; an address that is none is no origin of any request.
+    url::Url::parse(url).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
+}
+
+/// Whether browsers reach an origin in the clear over a network.
+pub(crate) fn is_exposed(origin: &str) -> bool {
+    let Ok(url) = url::Url::parse(origin) else { return false };
+    let is_loopback = match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    };
+    url.scheme() == "http" && !is_loopback
 }
 
 /// Nothing is loaded but the files of this console, no text becomes markup or code, no site frames a page, and forms go to
 /// this server alone.
 ///
-/// Scripts are named with their path: the registry may share the host, and serves what its users pushed. An address with
+/// Both files are named with their path: the registry may share the host, and serves what its users pushed. An address with
 /// an IPv6 literal cannot be written in a policy.
 pub(crate) fn policy(origin: &str) -> HeaderValue {
-    let scripts = if origin.contains('[') { "'self'".to_owned() } else { format!("{origin}{}", assets::PREFIX) };
+    let files = if origin.contains('[') { "'self'".to_owned() } else { format!("{origin}{}", assets::PREFIX) };
     let text = format!(
-        "default-src 'none'; script-src {scripts}; style-src 'self'; img-src data:; form-action 'self'; \
+        "default-src 'none'; script-src {files}; style-src {files}; img-src data:; form-action 'self'; \
          base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     );
     // An address that does not fit into a header has no scripts.
@@ -61,6 +75,46 @@ pub(crate) async fn guarded(State(app): State<Arc<App>>, request: Request, next:
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     response
+}
+
+/// Whether another site loads a page in the background, with the cookie of the browser. It could not read the response,
+/// but use up limits, keep a session from ending, and measure time. A person who follows a link is welcome.
+fn is_loaded_by_another_site(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    match text("sec-fetch-site") {
+        // Programs and old browsers do not say.
+        None | Some("same-origin" | "none") => false,
+        Some(_) => text("sec-fetch-mode") != Some("navigate") || text("sec-fetch-dest") != Some("document"),
+    }
+}
+
+/// Lets requests through that a person or this console makes, within the limits: a page of a session counts for its caller,
+/// any other for the address that it came from. Signing out is never limited.
+pub(crate) async fn admitted(
+    State(app): State<Arc<App>>,
+    Extension(origin): Extension<RequestOrigin>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    if request.uri().path().starts_with(assets::PREFIX) {
+        return next.run(request).await;
+    }
+    if is_loaded_by_another_site(headers) {
+        let text = "Permission denied: another site asked for this page; open it yourself";
+        return shell::problem(None, &Error::permission_denied(text), &origin.request_id, None);
+    }
+    let admitted = match app.session(headers) {
+        Some((_, session)) if request.method() == Method::GET => {
+            app.api.count_principal(Surface::Api, &session.subject)
+        }
+        Some(_) => Ok(()),
+        None => app.api.count_address(Surface::SignIn, origin.address),
+    };
+    match admitted {
+        Ok(()) => next.run(request).await,
+        Err(error) => shell::problem(None, &error, &origin.request_id, None),
+    }
 }
 
 /// Reads a form that a page of this server sent.
@@ -99,14 +153,59 @@ mod tests {
 
     #[test]
     fn policies_name_the_path_of_scripts() {
-        assert_eq!(origin_of("https://a.example/x/y"), "https://a.example");
-        assert_eq!(origin_of("http://127.0.0.1:8080"), "http://127.0.0.1:8080");
+        for (url, origin) in [
+            ("https://a.example/x/y", "https://a.example"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("HTTPS://A.example:443/x", "https://a.example"),
+            ("http://[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(origin_of(url), origin, "{url}");
+        }
         let policy = policy("https://a.example");
         let policy = policy.to_str().unwrap();
-        assert!(policy.contains("script-src https://a.example/console/assets/;"), "{policy}");
+        for directive in ["script-src", "style-src"] {
+            assert!(policy.contains(&format!("{directive} https://a.example/console/assets/;")), "{policy}");
+        }
         assert!(!policy.contains("unsafe"), "{policy}");
         let literal = super::policy("http://[::1]:80");
         assert!(literal.to_str().unwrap().contains("script-src 'self';"));
+    }
+
+    #[test]
+    fn addresses_in_the_clear_are_known() {
+        for origin in ["http://a.example", "http://10.0.0.1:8080", "http://localhost.example"] {
+            assert!(is_exposed(origin), "{origin}");
+        }
+        for origin in ["https://a.example", "http://127.0.0.2:80", "http://[::1]", "http://localhost:8080", "http://x.localhost"]
+        {
+            assert!(!is_exposed(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn other_sites_may_link_and_not_load() {
+        let headers = |site: &str, mode: &str, target: &str| {
+            let pairs = [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", target)];
+            let set = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+            set.map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect::<HeaderMap>()
+        };
+        for (site, mode, target) in [
+            ("", "", ""),
+            ("same-origin", "no-cors", "image"),
+            ("none", "navigate", "document"),
+            ("cross-site", "navigate", "document"),
+            ("same-site", "navigate", "document"),
+        ] {
+            assert!(!is_loaded_by_another_site(&headers(site, mode, target)), "{site} {mode} {target}");
+        }
+        for (site, mode, target) in [
+            ("cross-site", "no-cors", "image"),
+            ("same-site", "cors", "empty"),
+            ("cross-site", "navigate", "iframe"),
+            ("same-site", "", ""),
+        ] {
+            assert!(is_loaded_by_another_site(&headers(site, mode, target)), "{site} {mode} {target}");
+        }
     }
 
     #[test]

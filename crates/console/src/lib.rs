@@ -56,6 +56,11 @@ impl Console {
         Console { app: Arc::new(App::new(api, page_time, random, count)) }
     }
 
+    /// Whether browsers send the cookie of a session in the clear over a network.
+    pub fn is_exposed(&self) -> bool {
+        guard::is_exposed(&self.app.origin)
+    }
+
     /// What sign-in hands tokens to.
     pub fn sessions(&self) -> Arc<dyn bowline_fronts::BrowserSessions> {
         self.app.clone()
@@ -75,7 +80,11 @@ impl Console {
             routes = routes.route(page.path, get(show));
         }
         app::front(app)
-            .wrap(routes.layer(DefaultBodyLimit::max(FORM_BYTES)))
+            .wrap(
+                routes
+                    .layer(DefaultBodyLimit::max(FORM_BYTES))
+                    .layer(middleware::from_fn_with_state(app.clone(), guard::admitted)),
+            )
             .layer(middleware::from_fn_with_state(app.clone(), guard::guarded))
             .with_state(app.clone())
     }

@@ -38,6 +38,10 @@ pub(crate) fn all(
         let api = ReadOnlyPipeline::new(parts.pipeline.clone());
         Console::new(api, request_time, Arc::new(random_bytes::<32>), count.clone())
     });
+    if console.as_ref().is_some_and(Console::is_exposed) {
+        let address = &parts.settings.auth_url;
+        tracing::warn!(address, "console without TLS: session cookies are readable on the network; set an https --auth-url");
+    }
     let osv_api = bowline_osv_api::router(osv_api(options, parts, count.clone()));
     Router::new()
         .merge(console.as_ref().map(Console::router).unwrap_or_default())

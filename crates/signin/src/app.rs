@@ -42,7 +42,8 @@ pub(crate) type Shared = State<Arc<App>>;
 
 impl App {
     pub(crate) fn new(parts: SignIn) -> App {
-        let cookies = Cookies { secure: parts.pipeline.settings.auth_url.starts_with("https://") };
+        let is_https = url::Url::parse(&parts.pipeline.settings.auth_url).is_ok_and(|url| url.scheme() == "https");
+        let cookies = Cookies { secure: is_https };
         let limiter = |(max_attempts, seconds)| AttemptLimiter::new(max_attempts, seconds);
         App { parts, cookies, wrong_codes: limiter(WRONG_CODES), devices: limiter(DEVICES) }
     }

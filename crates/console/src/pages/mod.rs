@@ -102,7 +102,8 @@ pub(crate) async fn show(
     };
     let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
     let session = visit.session.clone();
-    let made = match visit.in_time(session.pages.acquire()).await {
+    let permit = visit.in_time(session.pages.acquire()).await;
+    let made = match permit {
         Ok(_permit) => content_of(page, &mut visit).await,
         Err(error) => Err(error),
     };
