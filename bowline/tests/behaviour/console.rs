@@ -345,10 +345,22 @@ async fn browsers_at_the_root_get_the_console_and_programs_the_documents() {
         async |accept: &str| server.anonymous().rest_with("GET", "/", headers(&[("accept", accept)]), Vec::new()).await;
     let page = get("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8").await;
     assert_eq!(location(&page), format!("{}/console/", server.base()));
-    for accept in ["*/*", "application/json", ""] {
+    for accept in [
+        "*/*",
+        "application/json",
+        "",
+        "text/html;q=0",
+        "text/html; q=0.0, */*",
+        "application/json, text/html;q=0.1",
+        "text/html, application/json;q=0.9",
+    ] {
         let reply = get(accept).await;
         assert_eq!((reply.status, reply.json()["name"].as_str()), (200, Some("bowline")), "{accept}");
-        assert_eq!(reply.header("vary"), Some("accept"));
+        assert_eq!(reply.header("vary"), Some("accept, sec-fetch-mode"));
+    }
+    for (mode, status) in [("navigate", 303), ("cors", 200), ("no-cors", 200)] {
+        let sent = headers(&[("accept", "text/html"), ("sec-fetch-mode", mode)]);
+        assert_eq!(server.anonymous().rest_with("GET", "/", sent, Vec::new()).await.status, status, "{mode}");
     }
     server.stop().await;
 }

@@ -110,15 +110,28 @@ async fn root(State(pages): State<Pages>, headers: HeaderMap) -> Response {
         }
         _ => documents(&pages).into_response(),
     };
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, sec-fetch-mode"));
     response
 }
 
-/// Whether the request names HTML, as browsers do and programs do not.
+/// Whether a person in a browser asks: it says that it navigates, or it names HTML and not JSON.
 fn takes_pages(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted.flat_map(|value| value.split(','));
-    kinds.any(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/html"))
+    if let Some(mode) = headers.get("sec-fetch-mode") {
+        return mode == "navigate";
+    }
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds: Vec<&str> = values.flat_map(|value| value.split(',')).filter_map(accepted_kind).collect();
+    let names = |kind: &str| kinds.iter().any(|one| one.eq_ignore_ascii_case(kind));
+    names("text/html") && !names("application/json")
+}
+
+/// A media type of an `Accept` header; absent for one with the quality 0, which is not acceptable.
+fn accepted_kind(text: &str) -> Option<&str> {
+    let mut parts = text.split(';').map(str::trim);
+    let kind = parts.next()?;
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    let is_rejected = quality.is_some_and(|quality| quality.parse::<f32>().is_ok_and(|quality| quality <= 0.0));
+    (!is_rejected).then_some(kind)
 }
 
 fn documents(pages: &Pages) -> impl IntoResponse + use<> {
