@@ -366,6 +366,33 @@ async fn browsers_at_the_root_get_the_console_and_programs_the_documents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_console_is_on_the_host_of_sign_in_alone() {
+    let server = TestServer::start_with(engines()[0], |options| {
+        options.base_url = Some("http://api.example".into());
+        options.auth_url = Some("http://issuer.example".into());
+    })
+    .await;
+    let get = async |host: &str, path: &str| {
+        server.anonymous().rest_with("GET", path, headers(&[("host", host)]), Vec::new()).await
+    };
+    assert_eq!(get("issuer.example", "/console/sign-in").await.status, 200);
+    assert_eq!(get("api.example", "/console/sign-in").await.status, 404);
+    let code = operator_link(&server, 3).await;
+    let link = format!("/oauth/operator?code={code}");
+    assert!(get("issuer.example", &link).await.text().contains("Open the console"));
+    assert!(!get("api.example", &link).await.text().contains("Open the console"));
+    let enter = async |host: &str| {
+        let form = format!("code={code}&answer=console").into_bytes();
+        let sent = headers(&[("host", host), ("content-type", "application/x-www-form-urlencoded")]);
+        server.anonymous().rest_with("POST", "/oauth/operator", sent, form).await
+    };
+    let refused = enter("api.example").await;
+    assert_eq!((refused.status, refused.header("set-cookie")), (400, None), "{}", refused.text());
+    assert_eq!(location(&enter("issuer.example").await), "/console/", "the link was not used up");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_console_that_is_switched_off_is_not_there() {
     let server = TestServer::start_with(engines()[0], |options| options.console = Some(false)).await;
     with_provider(&server).await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
-use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::header::{self, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::{Error, Micros, Reason};
@@ -85,6 +85,17 @@ impl App {
             return Ok(console);
         }
         Err(Error::invalid_field("return", "must be the path of a page of the console"))
+    }
+
+    /// Whether a request came to the host that serves the console: that of sign-in, unless the API has the same.
+    pub(crate) fn is_console_host(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let settings = self.settings();
+        let origin = |text: &str| url::Url::parse(text).ok().map(|url| url.origin());
+        let own = origin(&settings.auth_url);
+        let scheme = settings.auth_url.split("://").next().unwrap_or_default();
+        let host = uri.authority().map(|authority| authority.as_str());
+        let host = host.or_else(|| headers.get(header::HOST)?.to_str().ok()).unwrap_or_default();
+        own == origin(&settings.base_url) || own == origin(&format!("{scheme}://{host}"))
     }
 
     /// Where providers send the browser back to.

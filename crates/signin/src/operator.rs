@@ -1,8 +1,8 @@
 //! The link that signs the operator in once.
 
 use axum::body::Bytes;
-use axum::extract::{Extension, RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use bowline_pipeline::RequestOrigin;
 use maud::html;
@@ -14,21 +14,22 @@ use crate::parameters::Parameters;
 use crate::problem::Problem;
 
 /// `GET /oauth/operator`: a button. Whatever fetches links ahead of people does not use them up.
-pub(crate) async fn ask(State(app): Shared, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
+pub(crate) async fn ask(State(app): Shared, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    let parameters = Parameters::read(uri.query().unwrap_or_default().as_bytes())?;
+    let has_console = app.parts.console.is_some() && app.is_console_host(&uri, &headers);
     let code = parameters.required("code")?;
     Ok(page::page(
         "Sign in as operator",
         html! {
             p {
                 "This link works once. It stands for a token that may do everything on this server, for an hour at most"
-                @if app.parts.console.is_some() { ", and opens the console with it or shows it" }
+                @if has_console { ", and opens the console with it or shows it" }
                 "."
             }
             form method="post" action="/oauth/operator" {
                 input type="hidden" name="code" value=(code);
                 div.actions {
-                    @if app.parts.console.is_some() {
+                    @if has_console {
                         button type="submit" name="answer" value="console" { "Open the console" }
                     }
                     button.quiet type="submit" name="answer" value="token" { "Show the token" }
@@ -43,12 +44,17 @@ pub(crate) async fn ask(State(app): Shared, RawQuery(query): RawQuery) -> Result
 pub(crate) async fn redeem(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let code = parameters.required("code")?;
     let console = match parameters.one("answer")? {
+        Some("console") if !app.is_console_host(&uri, &headers) => {
+            let address = &app.settings().auth_url;
+            return Err(Problem::bad(format!("The console is not at this address. Open the link at {address} instead.")));
+        }
         Some("console") => Some(app.console_with(CONSOLE)?),
         Some("token") | None => None,
         Some(_) => return Err(Problem::bad("The answer is either console or token.")),
