@@ -127,6 +127,11 @@ fn without_cookie(app: &App, mut response: Response) -> Response {
 pub(crate) fn see_other(path: &str) -> Response {
     match HeaderValue::from_str(path) {
         Ok(location) => (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response(),
-        Err(error) => shell::problem(None, &Error::internal(error), "", None),
+        Err(error) => {
+            let error = Error::internal(error);
+            let mut response = shell::problem(None, &error, "", None);
+            response.extensions_mut().insert(LogFields::failure(&error));
+            response
+        }
     }
 }

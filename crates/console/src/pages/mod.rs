@@ -112,7 +112,9 @@ pub(crate) async fn show(
         Err(error) => failed(&visit, error, &headers, &address),
     };
     let principal = visit.session.subject.clone();
-    response.extensions_mut().insert(LogFields { principal, scope: String::new(), causes: None });
+    // The page shows the id of its own request, not those of its calls.
+    let failure = made.as_ref().err().map(LogFields::failure).unwrap_or_default();
+    response.extensions_mut().insert(LogFields { principal, ..failure });
     response
 }
 
