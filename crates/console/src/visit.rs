@@ -89,6 +89,10 @@ impl Visit {
     /// # Errors
     /// The token goes on being valid until its end.
     pub(crate) async fn end_session(&self) -> Result<()> {
+        let facts = self.app.api.facts(&self.session.token);
+        if facts.is_ok_and(|facts| facts.session.is_none()) {
+            return Ok(());
+        }
         let request_id = self.id_of_call();
         let ending = self.app.api.end_session(&self.session.token, self.origin.address, &request_id);
         let ending = async { ending.await.unwrap_or_else(|| Outcome::failed(no_session())) };
