@@ -157,7 +157,7 @@ fn event_of(event: &AdvisoryEvent) -> Markup {
             @if !event.author.is_empty() { br; span.small { "by " (code(&event.author)) } }
             @if !event.reviewer.is_empty() { span.small { ", reviewed by " (code(&event.reviewer)) } }
             @if let Some(issue) = event.issue.as_ref().filter(|issue| !issue.is_empty()) {
-                br; span.small { "issue " bdi { (issue) } }
+                br; span.small { "issue " (text(issue)) }
             }
         }
     }

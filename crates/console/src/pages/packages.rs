@@ -47,7 +47,7 @@ fn row(package: &Artifact) -> Vec<Markup> {
     vec![
         html! {
             (link("/console/package", &[("id", &package.uid)], &package.name))
-            @if !package.description.trim().is_empty() { br; span.small { bdi { (package.description) } } }
+            @if !package.description.trim().is_empty() { br; span.small { (text(&package.description)) } }
         },
         text(&words(ecosystem.as_str_name(), "ECOSYSTEM_")),
         code(&package.latest_version),

@@ -72,8 +72,8 @@ fn choose(title: &str) -> Content {
 fn row(policy: &LibraryPolicy) -> Vec<Markup> {
     let kind = LibraryPolicyType::try_from(policy.policy_type).unwrap_or_default();
     let name = html! {
-        bdi { (policy.name) }
-        @if !policy.description.trim().is_empty() { br; span.small { bdi { (policy.description) } } }
+        (text(&policy.name))
+        @if !policy.description.trim().is_empty() { br; span.small { (text(&policy.description)) } }
     };
     vec![
         name,
@@ -95,7 +95,7 @@ fn purls<'a>(list: impl ExactSizeIterator<Item = &'a str>) -> Markup {
     }
     html! {
         ul.plain {
-            @for purl in list.take(SHOWN) { li { code { (purl) } } }
+            @for purl in list.take(SHOWN) { li { (code(purl)) } }
             @if more > 0 { li { "and " (more) " more" } }
         }
     }

@@ -59,7 +59,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
 fn row(repo: &RepoSummary) -> Vec<Markup> {
     let name = html! {
         (link("/console/repository", &[("uid", &repo.uid)], &repo.name))
-        @if !repo.description.trim().is_empty() { br; span.small { bdi { (repo.description) } } }
+        @if !repo.description.trim().is_empty() { br; span.small { (text(&repo.description)) } }
     };
     let pulls: i64 = repo.pulls_by_day.iter().sum();
     vec![
