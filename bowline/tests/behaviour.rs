@@ -49,6 +49,8 @@ mod chosen_limits;
 mod connections;
 #[path = "behaviour/console.rs"]
 mod console;
+#[path = "behaviour/console_bounds.rs"]
+mod console_bounds;
 #[path = "behaviour/console_pages.rs"]
 mod console_pages;
 #[path = "behaviour/console_support.rs"]
