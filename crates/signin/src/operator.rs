@@ -53,7 +53,9 @@ pub(crate) async fn redeem(
     let console = match parameters.one("answer")? {
         Some("console") if !app.is_console_host(&uri, &headers) => {
             let address = &app.settings().auth_url;
-            return Err(Problem::bad(format!("The console is not at this address. Open the link at {address} instead.")));
+            return Err(Problem::bad(format!(
+                "The console is not at this address. Open the link at {address} instead."
+            )));
         }
         Some("console") => Some(app.console_with(CONSOLE)?),
         Some("token") | None => None,
