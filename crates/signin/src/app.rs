@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{self, SET_COOKIE};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -93,7 +94,7 @@ impl App {
         let origin = |text: &str| url::Url::parse(text).ok().map(|url| url.origin());
         let own = origin(&settings.auth_url);
         let scheme = settings.auth_url.split("://").next().unwrap_or_default();
-        let host = uri.authority().map(|authority| authority.as_str());
+        let host = uri.authority().map(Authority::as_str);
         let host = host.or_else(|| headers.get(header::HOST)?.to_str().ok()).unwrap_or_default();
         own == origin(&settings.base_url) || own == origin(&format!("{scheme}://{host}"))
     }
