@@ -253,8 +253,65 @@ async fn what_is_withdrawn_is_gone_from_search(server: &TestServer) {
     assert_eq!(gone.status, 404, "{ADVISORIES}");
 }
 
+async fn every_method_has_a_page(server: &TestServer) {
+    let acme = world(server, "acme").await;
+    let browser = browser_of_operator(server).await;
+    let contract = &server.server().parts().contract;
+    let listed = page(&browser, "/console/methods").await;
+    for method in contract.methods().iter().step_by(7) {
+        let address = format!("/console/method?name={}", method.full_name);
+        assert!(links(&listed).contains(&address), "{address}");
+        let shown = page(&browser, &address).await;
+        assert!(shown.contains("Full name") && !shown.contains("<h2>Response"), "{shown}");
+    }
+    let get = "/console/method?name=chainguard.platform.iam.v2.GroupsService.GetGroup";
+    let called = page(&browser, &format!("{get}&send=true&f.uid={}", acme.group)).await;
+    assert!(called.contains("&quot;inner&quot;") && called.contains("<code>curl "), "{called}");
+    assert_eq!(browser.get(&format!("{get}&send=true&f.nothing=x")).await.status, 400);
+    let create = "/console/method?name=chainguard.platform.iam.v2.GroupsService.CreateGroup";
+    let rows = "SELECT count(*) FROM groups";
+    let before = number(server, rows).await;
+    let lines = page(&browser, &format!("{create}&send=true&f.parent={}&f.group.name=new", acme.org)).await;
+    assert!(lines.contains("-X POST") && lines.contains("The console only reads"), "{lines}");
+    assert_eq!(number(server, rows).await, before);
+    assert_eq!(browser.get("/console/method?name=no.Such").await.status, 404);
+}
+
+async fn pages_are_data_too(server: &TestServer) {
+    let acme = world(server, "acme").await;
+    let browser = browser_of_operator(server).await;
+    for (path, column, value) in [
+        ("/console/?".to_owned(), "\"name\"", "\"acme\""),
+        (format!("/console/group?uid={}&", acme.org), "\"uid\"", acme.group.as_str()),
+        (format!("/console/repositories?in={}&", acme.org), "\"uid\"", acme.repo.as_str()),
+        (format!("/console/advisories?in={}&", acme.org), "\"advisory_id\"", "<h1>mine"),
+        (format!("/console/subscriptions?in={}&", acme.org), "\"sink\"", "<script>alert(1)"),
+    ] {
+        let shown = page(&browser, path.trim_end_matches(['?', '&'])).await;
+        for format in ["json", "csv"] {
+            let address = format!("{path}format={format}");
+            assert!(links(&shown).iter().any(|link| link.replace("%2F", "/") == address), "{address}: {shown}");
+            let file = browser.get(&address).await;
+            assert_eq!(file.status, 200, "{address}: {}", file.text());
+            let header = |name: &str| file.header(name).unwrap_or_default().to_owned();
+            assert!(header("content-disposition").starts_with("attachment; filename="), "{address}");
+            assert!(header("content-type").contains(format), "{address}");
+            assert_eq!(
+                (header("x-content-type-options"), header("cache-control")),
+                ("nosniff".into(), "no-store".into())
+            );
+            assert!(file.text().contains(value) && file.text().contains(column), "{address}: {}", file.text());
+        }
+        let file = browser.get(&format!("{path}format=json")).await.json();
+        assert!(file["calls"][0]["method"].as_str().is_some_and(|method| method.contains('.')), "{file}");
+        assert_eq!(browser.get(&format!("{path}format=xml")).await.status, 400);
+    }
+}
+
 each_engine!(
     multi_thread:
+    every_method_has_a_page,
+    pages_are_data_too,
     every_link_answers_and_no_text_works,
     other_organizations_stay_hidden,
     a_refusal_leads_to_its_explanation,

@@ -12,6 +12,7 @@
 mod app;
 mod assets;
 mod components;
+mod export;
 mod guard;
 mod pages;
 mod query;

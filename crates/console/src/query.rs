@@ -28,6 +28,12 @@ impl Query {
         value.filter(|value| !value.is_empty())
     }
 
+    /// Names that begin like this, without the beginning, with their values.
+    pub(crate) fn prefixed(&self, prefix: &str) -> Vec<(String, String)> {
+        let given = self.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.trim())));
+        given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
     /// The value as a request field has it: empty without one.
     pub(crate) fn text(&self, name: &str) -> String {
         self.get(name).unwrap_or_default().to_owned()

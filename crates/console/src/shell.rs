@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets;
 use crate::components::{denied, why};
+use crate::export::FORMATS;
 use crate::query::address;
 use crate::sign_in::{HOME, SIGN_OUT};
 use crate::values::{MAX_VALUE, beginning, bytes};
@@ -41,22 +42,32 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
             ("/console/roles", "Roles"),
             ("/console/bindings", "Role bindings"),
             ("/console/access", "Who has access"),
+            ("/console/invites", "Invitations"),
+            ("/console/providers", "Identity providers"),
             ("/console/why", "Why?"),
         ],
     ),
-    ("Images", &[("/console/repositories", "Repositories")]),
-    ("Vulnerabilities", &[("/console/advisories", "Advisories")]),
+    ("Images", &[("/console/repositories", "Repositories"), ("/console/upstreams", "Upstreams")]),
+    (
+        "Vulnerabilities",
+        &[("/console/findings", "Findings"), ("/console/posture", "Posture"), ("/console/advisories", "Advisories")],
+    ),
     (
         "Packages",
         &[
             ("/console/packages", "Packages"),
             ("/console/policies", "Policies"),
+            ("/console/decision", "Is a package allowed?"),
             ("/console/blocked", "Blocked packages"),
         ],
     ),
     ("Activity", &[("/console/audit", "Audit log"), ("/console/subscriptions", "Subscriptions")]),
-    ("You", &[("/console/me", "Your account")]),
+    ("You", &[("/console/me", "Your account"), ("/console/methods", "All methods")]),
 ];
+
+/// What an operator has besides.
+const OPERATOR: [(&str, &[(&str, &str)]); 1] =
+    [("Operator", &[("/console/operator", "The server"), ("/console/organizations", "Organizations by size")])];
 
 /// Maximum bytes of a page.
 const MAX_PAGE: usize = 2 << 20;
@@ -96,11 +107,11 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
             }
             details.menu {
                 summary { "Menu" }
-                nav aria-label="Menu" { (navigation(visit.path, &scope)) }
+                nav aria-label="Menu" { (navigation(visit, &scope)) }
             }
         }
         div.frame {
-            nav.rail aria-label="Main" { (navigation(visit.path, &scope)) }
+            nav.rail aria-label="Main" { (navigation(visit, &scope)) }
             main id="content" tabindex="-1" {
                 (crumbs(visit, content))
                 h1 { bdi { (beginning(&content.title, MAX_VALUE)) } }
@@ -108,6 +119,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                     p.notice role="status" { "The page that you asked for has expired: this is the first one." }
                 }
                 (content.body)
+                (exports(visit))
                 (code(&visit.shown_calls()))
             }
         }
@@ -141,9 +153,11 @@ fn crumbs(visit: &Visit, content: &Content) -> Markup {
     }
 }
 
-fn navigation(path: &str, scope: &str) -> Markup {
+fn navigation(visit: &Visit, scope: &str) -> Markup {
+    let path = visit.path;
+    let operator: &[_] = if visit.session.is_operator { &OPERATOR } else { &[] };
     html! {
-        @for (heading, pages) in NAVIGATION {
+        @for (heading, pages) in NAVIGATION.iter().chain(operator) {
             div {
                 p { (heading) }
                 ul {
@@ -161,7 +175,26 @@ fn navigation(path: &str, scope: &str) -> Markup {
 
 /// Whether a page lists what is in a group.
 fn takes_scope(page: &str) -> bool {
-    !matches!(page, HOME | "/console/me" | "/console/why")
+    !matches!(
+        page,
+        HOME | "/console/me" | "/console/methods" | "/console/why" | "/console/operator" | "/console/organizations"
+    )
+}
+
+/// The page as data. An export has the rows of this page of a list.
+fn exports(visit: &Visit) -> Markup {
+    let exported = |name: &str| visit.query.address(visit.path, &["format", "notice"], &[("format", name)]);
+    html! {
+        @if visit.has_called() {
+            p.small {
+                "This page as "
+                @for (at, (_, name, text)) in FORMATS.iter().enumerate() {
+                    @if at > 0 { " or " }
+                    a href=(exported(name)) download { (text) }
+                }
+            }
+        }
+    }
 }
 
 /// The calls of the page, for a shell.
@@ -176,18 +209,25 @@ fn code(calls: &[Shown]) -> Markup {
                 }
                 @for call in calls {
                     h2 { code { (call.method) } }
-                    @if let Some(forms) = &call.forms {
-                        @for (name, line) in [("curl", &forms.curl), ("Command line", &forms.bowline), ("grpcurl", &forms.grpcurl)] {
-                            figure {
-                                figcaption { (name) }
-                                pre tabindex="0" data-copy { code { (line) } }
-                            }
-                        }
-                    } @else {
-                        p { "This request does not fit into a line: call the method over gRPC." }
-                    }
+                    (lines(call))
                 }
             }
+        }
+    }
+}
+
+/// The lines that make a call.
+pub(crate) fn lines(call: &Shown) -> Markup {
+    html! {
+        @if let Some(forms) = &call.forms {
+            @for (name, line) in [("curl", &forms.curl), ("Command line", &forms.bowline), ("grpcurl", &forms.grpcurl)] {
+                figure {
+                    figcaption { (name) }
+                    pre tabindex="0" data-copy { code { (line) } }
+                }
+            }
+        } @else {
+            p { "This request does not fit into a line: call the method over gRPC." }
         }
     }
 }

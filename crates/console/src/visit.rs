@@ -14,6 +14,7 @@ use bowline_pipeline::{Outcome, ReadCall, RequestOrigin};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use prost::Message as _;
+use prost_reflect::FieldDescriptor;
 
 use crate::app::App;
 use crate::query::Query;
@@ -21,6 +22,8 @@ use crate::sessions::{Key, Session};
 
 /// Maximum calls of one page.
 const MAX_CALLS: usize = 12;
+/// The name that calls of any method have in counts and in the access log: names there are few and fixed.
+const ANY: &str = "console.call";
 /// Rows of a page of a list.
 pub(crate) const ROWS: i32 = 50;
 
@@ -28,6 +31,16 @@ pub(crate) const ROWS: i32 = 50;
 struct Recorded {
     method: usize,
     payload: Bytes,
+    /// Absent for a call that failed, and on pages that are shown.
+    response: Option<Bytes>,
+}
+
+/// A call that succeeded, as data.
+pub(crate) struct Called {
+    pub(crate) method: String,
+    pub(crate) response: serde_json::Value,
+    /// Name of the field with the list that the method returns, if it returns one.
+    pub(crate) list: Option<String>,
 }
 
 /// A request for a page, by a signed-in caller.
@@ -75,13 +88,36 @@ impl Visit {
             return Err(Error::internal("a page made too many calls"));
         }
         let payload = Bytes::from(request.encode_to_vec());
-        self.calls.push(Recorded { method, payload: payload.clone() });
+        self.calls.push(Recorded { method, payload: payload.clone(), response: None });
         let request_id = self.id_of_call();
         let (token, peer) = (&self.session.token, self.origin.address);
         let call = ReadCall { method, payload, token, peer, request_id: &request_id };
         let outcome = self.run(M::FULL_NAME, &request_id, self.app.api.read(call)).await;
+        if let (Ok(answer), Some(call), Some(_)) = (&outcome, self.calls.last_mut(), self.query.get("format")) {
+            call.response = Some(answer.clone());
+        }
         let decoded = outcome.and_then(|answer| M::Response::decode(answer).map_err(Error::internal));
         decoded.inspect_err(|error| write_failure(M::FULL_NAME, &request_id, error))
+    }
+
+    /// Calls a method that only reads by its position in the table, and returns its response as JSON.
+    ///
+    /// # Errors
+    /// Those of [`Visit::call`].
+    pub(crate) async fn call_any(&mut self, method: usize, payload: Bytes) -> Result<serde_json::Value> {
+        self.calls.push(Recorded { method, payload: payload.clone(), response: None });
+        let request_id = self.id_of_call();
+        let name = self.app.api.contract().method(method).full_name.clone();
+        let (token, peer) = (&self.session.token, self.origin.address);
+        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
+        let answer = self.run(ANY, &request_id, self.app.api.read(call)).await;
+        let answer = answer.inspect_err(|error| write_failure(&name, &request_id, error))?;
+        if let (Some(call), Some(_)) = (self.calls.last_mut(), self.query.get("format")) {
+            call.response = Some(answer.clone());
+        }
+        let output = &self.app.api.contract().method(method).output;
+        let json = self.json(output.full_name(), &answer);
+        json.ok_or_else(|| Error::internal("a response is not a message of the contract"))
     }
 
     /// Ends the session that the caller's token belongs to, at the server.
@@ -173,21 +209,44 @@ impl Visit {
         self.query.text("in")
     }
 
+    pub(crate) fn has_called(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     /// Full name of the method that was called last.
     pub(crate) fn last_method(&self) -> Option<&str> {
         self.calls.last().map(|call| self.app.api.contract().method(call.method).full_name.as_str())
     }
 
+    /// The responses of the calls that succeeded, where the page was asked for as data.
+    ///
+    /// # Errors
+    /// INTERNAL: a response is not a message of the contract.
+    pub(crate) fn responses(&self) -> Result<Vec<Called>> {
+        let mut called = Vec::new();
+        for call in &self.calls {
+            let Some(response) = &call.response else { continue };
+            let method = self.app.api.contract().method(call.method);
+            let response = self.json(method.output.full_name(), response);
+            let response = response.ok_or_else(|| Error::internal("a response is not a message of the contract"))?;
+            let is_list = |field: &FieldDescriptor| field.is_list() && field.kind().as_message().is_some();
+            let list = method.output.fields().find(is_list).map(|field| field.name().to_owned());
+            called.push(Called { method: method.full_name.clone(), response, list });
+        }
+        Ok(called)
+    }
+
     /// The calls that the page made so far.
     pub(crate) fn shown_calls(&self) -> Vec<Shown> {
+        self.calls.iter().map(|call| self.forms(call.method, &call.payload)).collect()
+    }
+
+    /// A request as it is shown.
+    pub(crate) fn forms(&self, method: usize, request: &[u8]) -> Shown {
         let api = &self.app.api;
         let server = Server { base_url: &api.settings().base_url };
-        let shown = |call: &Recorded| {
-            let method = api.contract().method(call.method);
-            let forms = ShellForms::new(server, api.tables(), method, &call.payload).ok();
-            Shown { method: method.full_name.clone(), forms }
-        };
-        self.calls.iter().map(shown).collect()
+        let method = api.contract().method(method);
+        Shown { method: method.full_name.clone(), forms: ShellForms::new(server, api.tables(), method, request).ok() }
     }
 }
 

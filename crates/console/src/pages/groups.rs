@@ -102,7 +102,7 @@ fn about(group: &Group) -> Markup {
         @if group.resource_limits.is_empty() { (none()) } @else {
             ul.plain {
                 @let sorted: std::collections::BTreeMap<_, _> = group.resource_limits.iter().collect();
-                @for (name, limit) in sorted { li { (name) ": " (limit) } }
+                @for (name, limit) in sorted { li { (text(name)) ": " (limit) } }
             }
         }
     };
@@ -118,12 +118,17 @@ fn about(group: &Group) -> Markup {
 }
 
 fn contents(uid: &str) -> Markup {
-    const LISTS: [(&str, &str); 9] = [
+    const LISTS: [(&str, &str); 14] = [
         ("/console/identities", "Identities"),
         ("/console/access", "Who has access"),
         ("/console/bindings", "Role bindings"),
         ("/console/roles", "Roles"),
+        ("/console/invites", "Invitations"),
+        ("/console/providers", "Identity providers"),
         ("/console/repositories", "Repositories"),
+        ("/console/upstreams", "Upstreams"),
+        ("/console/findings", "Findings"),
+        ("/console/posture", "Posture"),
         ("/console/advisories", "Advisories"),
         ("/console/policies", "Package policies"),
         ("/console/subscriptions", "Subscriptions"),

@@ -4,11 +4,17 @@ mod access;
 mod advisories;
 mod audit;
 mod bindings;
+mod decisions;
+mod findings;
 mod groups;
 mod home;
 mod identities;
+mod image_changes;
 mod images;
+mod joining;
 mod me;
+mod methods;
+mod operator;
 mod packages;
 mod policies;
 mod repositories;
@@ -31,6 +37,7 @@ use bowline_pipeline::RequestOrigin;
 use futures_util::future::BoxFuture;
 
 use crate::app::App;
+use crate::export;
 use crate::query::Query;
 use crate::shell::{self, Content};
 use crate::sign_in::{see_other, to_sign_in};
@@ -61,8 +68,11 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/audit-entry", audit::show),
     page!("/console/bindings", bindings::list),
     page!("/console/blocked", policies::blocked),
+    page!("/console/compare", image_changes::compare),
+    page!("/console/decision", decisions::show),
     page!("/console/deliveries", subscriptions::deliveries),
     page!("/console/delivery", subscriptions::delivery),
+    page!("/console/findings", findings::list),
     page!("/console/group", groups::show),
     page!("/console/groups", groups::list),
     page!("/console/history", audit::history),
@@ -70,17 +80,27 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/identity", identities::show),
     page!("/console/image", images::show),
     page!("/console/image-packages", images::packages),
+    page!("/console/invites", joining::invites),
     page!("/console/me", me::show),
+    page!("/console/method", methods::show),
+    page!("/console/methods", methods::list),
+    page!("/console/operator", operator::show),
+    page!("/console/organizations", operator::organizations),
     page!("/console/package", packages::versions),
     page!("/console/packages", packages::list),
     page!("/console/policies", policies::list),
+    page!("/console/policy", image_changes::policy),
+    page!("/console/posture", findings::posture),
+    page!("/console/providers", joining::providers),
     page!("/console/repositories", repositories::list),
     page!("/console/repository", repositories::show),
     page!("/console/role", roles::show),
     page!("/console/roles", roles::list),
     page!("/console/search", search::show),
     page!("/console/subscriptions", subscriptions::list),
+    page!("/console/tag-history", image_changes::tag_history),
     page!("/console/tags", repositories::tags),
+    page!("/console/upstreams", findings::upstreams),
     page!("/console/why", why::show),
 ];
 
@@ -108,7 +128,7 @@ pub(crate) async fn show(
         Err(error) => Err(error),
     };
     let mut response = match &made {
-        Ok(content) => shell::page(&visit, StatusCode::OK, content),
+        Ok(content) => shown(&visit, content).unwrap_or_else(|error| failed(&visit, &error, &headers, &address)),
         Err(error) => failed(&visit, error, &headers, &address),
     };
     let principal = visit.session.subject.clone();
@@ -118,9 +138,19 @@ pub(crate) async fn show(
     response
 }
 
+/// The page, or its data in the format of the query.
+fn shown(visit: &Visit, content: &Content) -> Result<Response> {
+    match export::requested(visit)? {
+        Some(format) => export::file(visit, format),
+        None => Ok(shell::page(visit, StatusCode::OK, content)),
+    }
+}
+
 async fn content_of(page: &'static Page, visit: &mut Visit) -> Result<Content> {
     let content = (page.render)(visit).await?;
-    name_scope(visit).await?;
+    if visit.query.get("format").is_none() {
+        name_scope(visit).await?;
+    }
     Ok(content)
 }
 

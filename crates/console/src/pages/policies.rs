@@ -61,7 +61,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Package policies", body))
 }
 
-fn choose(title: &str) -> Content {
+pub(super) fn choose(title: &str) -> Content {
     let body = html! {
         p { "Choose an organization: its page leads here." }
         p { a.button href="/console/" { "Organizations" } }

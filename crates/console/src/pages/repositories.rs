@@ -107,6 +107,8 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         (section("pull", "Pull", &pull(visit, &repo)))
         ul.tabs {
             li { a href=(address("/console/tags", &[("repo", &uid)])) { "All tags" } }
+            li { a href=(address("/console/compare", &[("repo", &uid)])) { "Compare images" } }
+            li { a href=(address("/console/policy", &[("repo", &uid)])) { "Policy" } }
             li { a href=(address("/console/history", &[("resource", &uid)])) { "Changes" } }
             li { a href=(address("/console/why", &[("scope", &uid)])) { "Why may someone do something here?" } }
         }
@@ -225,7 +227,7 @@ pub(super) async fn tags(visit: &mut Visit) -> Result<Content> {
     let response = visit.call::<ListTags>(request).await?;
     let list = List {
         caption: "Tags",
-        heads: &["Tag", "Digest", "Changed", "Deprecated", "Pull"],
+        heads: &["Tag", "Digest", "Changed", "Deprecated", "Moves", "Pull"],
         rows: response.tags.iter().map(|tag| tag_row(visit, tag)).collect(),
         next: &response.next_page_token,
         total: response.total_count,
@@ -252,6 +254,7 @@ fn tag_row(visit: &Visit, tag: &Tag) -> Vec<Markup> {
         digest(&tag.digest),
         time(tag.update_time.as_ref()),
         yes(tag.deprecated),
+        link("/console/tag-history", &[("tag", &tag.uid)], "history"),
         code(&format!("{host}/{repo}:{}", tag.name)),
     ]
 }
