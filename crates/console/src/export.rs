@@ -119,7 +119,7 @@ mod tests {
         let facts = json!({ "name": "no list", "limits": [{ "x": 1 }] });
         assert_eq!(
             csv(&[called(facts, None), called(list, Some("groups"))]),
-            "\"uid\",\"deep.x\",\"tags\",\"name\"\r\n\"a\",\"1\",\"[\"\"t\"\"]\",\"\"\r\n\"b\",\"\",\"\",\"'=cmd|'x'\"\"\"\r\n"
+            "\"deep.x\",\"tags\",\"uid\",\"name\"\r\n\"1\",\"[\"\"t\"\"]\",\"a\",\"\"\r\n\"\",\"\",\"b\",\"'=cmd|'x'\"\"\"\r\n"
         );
         let first = called(json!({ "name": "-1", "on": true }), None);
         assert_eq!(csv(&[first]), "\"name\",\"on\"\r\n\"'-1\",\"true\"\r\n");
