@@ -10,10 +10,13 @@ use bowline_core::{Error, Micros, Result};
 use bowline_fronts::cookies::{self, Cookies};
 use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_pipeline::{HeldToken, OPERATOR, ReadOnlyPipeline, RequestOrigin};
+use tokio::sync::Semaphore;
 
 use crate::sessions::{Key, Session, Sessions};
 use crate::{PREFIX, Random, assets, guard, shell};
 
+/// Pages of all sessions that are made at a time; others wait. A caller's sessions take half of them at most.
+const PAGES_AT_ONCE: usize = 64;
 /// Longest path that a sign-in may return to.
 const LONGEST_PATH: usize = 2048;
 
@@ -24,6 +27,8 @@ pub(crate) struct App {
     pub(crate) page_time: Duration,
     pub(crate) count: Count,
     pub(crate) sessions: Sessions,
+    /// Permits for the pages of all sessions that are made at a time.
+    pub(crate) pages: Semaphore,
     pub(crate) cookies: Cookies,
     /// The public origin of the pages, which forms must come from.
     pub(crate) origin: String,
@@ -39,6 +44,7 @@ impl App {
             cookies: Cookies { secure: origin.starts_with("https://") },
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
+            pages: Semaphore::new(PAGES_AT_ONCE),
             api,
             page_time,
             count,
@@ -83,12 +89,14 @@ impl BrowserSessions for App {
         let token = HeldToken::new(token);
         let facts = self.api.facts(&token)?;
         let (now, cookie) = (self.now(), (self.random)());
+        let (pages, queue) = Session::permits();
         let session = Session {
             subject: facts.subject.as_str().to_owned(),
             label: label.to_owned(),
             is_operator: facts.subject.as_str() == OPERATOR,
             provider: facts.provider.clone(),
-            pages: Session::permits(),
+            pages,
+            queue,
             ends_at: facts.expires_at,
             token,
         };

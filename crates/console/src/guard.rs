@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::assets;
 use crate::query::Query;
 use crate::shell;
+use crate::sign_in::SIGN_OUT;
 
 /// `https://host:port` of an address, as browsers write it: in small letters, and without the scheme's own port.
 pub(crate) fn origin_of(url: &str) -> String {
@@ -100,18 +101,17 @@ pub(crate) async fn admitted(
     if request.uri().path().starts_with(assets::PREFIX) {
         return next.run(request).await;
     }
-    if is_loaded_by_another_site(headers) {
-        let text = "Permission denied: another site asked for this page; open it yourself";
-        return shell::problem(None, &Error::permission_denied(text), &origin.request_id, None);
-    }
-    let admitted = match app.session(headers) {
-        Some((_, session)) if request.method() == Method::GET => {
-            app.api.count_principal(Surface::Api, &session.subject)
-        }
-        Some(_) => Ok(()),
+    let is_foreign = is_loaded_by_another_site(headers);
+    let is_sign_out = request.method() == Method::POST && request.uri().path() == SIGN_OUT;
+    // What another site asks for is none of the caller's, and does not keep a session from ending.
+    let session = if is_foreign { None } else { app.session(headers) };
+    let admitted = match session {
+        Some(_) if is_sign_out => Ok(()),
+        Some((_, session)) => app.api.count_principal(Surface::Api, &session.subject),
         None => app.api.count_address(Surface::SignIn, origin.address),
     };
-    match admitted {
+    let foreign = || Error::permission_denied("Permission denied: another site asked for this page; open it yourself");
+    match admitted.and_then(|()| if is_foreign { Err(foreign()) } else { Ok(()) }) {
         Ok(()) => next.run(request).await,
         Err(error) => shell::problem(None, &error, &origin.request_id, None),
     }

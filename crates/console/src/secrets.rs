@@ -24,12 +24,13 @@ pub(crate) fn masked(text: &str) -> String {
         let skipped = if let Some(value) = after.strip_prefix('=') {
             shown.push('=');
             let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.')).next();
-            let length = value_length(value);
-            if length == 0 || !name.is_some_and(is_secret) {
-                1
-            } else {
-                shown += NOT_SHOWN;
-                1 + length
+            // The end of a value is looked for only where the search goes on after it, so that each byte is read once.
+            match name.is_some_and(is_secret).then(|| value_length(value)) {
+                None | Some(0) => 1,
+                Some(length) => {
+                    shown += NOT_SHOWN;
+                    1 + length
+                }
             }
         } else if let Some(user) = after.strip_prefix("://").and_then(user_length) {
             shown += "://";
@@ -56,6 +57,15 @@ fn value_length(value: &str) -> usize {
 fn user_length(address: &str) -> Option<usize> {
     let authority = address.find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\''));
     address[..authority.unwrap_or(address.len())].rfind('@')
+}
+
+/// The same for a value with this name that is written as JSON.
+pub(crate) fn masked_member(name: &str, json: &str) -> String {
+    match serde_json::from_str(json) {
+        Ok(value) => masked_json(name, &value).to_string(),
+        Err(_) if is_secret(name) => NOT_SHOWN.to_owned(),
+        Err(_) => masked(json),
+    }
 }
 
 /// The same for a JSON value with this name, and for everything in it.
@@ -97,5 +107,22 @@ mod tests {
             "a.token": NOT_SHOWN, "deep": [{ "auth": NOT_SHOWN, "b": "AUTH=(not shown)" }], "n": 1
         });
         assert_eq!(shown, wanted);
+        for (name, json, shown) in [
+            ("labels", r#"{"a.token":"abc"}"#, r#"{"a.token":"(not shown)"}"#),
+            ("api_key", "\"x\"", "\"(not shown)\""),
+            ("api_key", "{ no json", "(not shown)"),
+            ("env", "TOKEN=x {", "TOKEN=(not shown) {"),
+        ] {
+            assert_eq!(masked_member(name, json), shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_takes_no_longer_than_its_length() {
+        // Quadratic work would take hours.
+        for text in ["=", "a=", ":", "://", "TOKEN=\"", "http://u"] {
+            let long = text.repeat((4 << 20) / text.len());
+            assert!(!masked(&long).is_empty(), "{text}");
+        }
     }
 }

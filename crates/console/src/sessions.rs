@@ -23,6 +23,8 @@ pub(crate) const IDLE: Micros = 30 * 60 * 1_000_000;
 pub(crate) const OPERATOR_IDLE: Micros = 10 * 60 * 1_000_000;
 /// Pages of one session that are made at a time; others wait.
 const PAGES_AT_ONCE: usize = 4;
+/// Pages of one session that are made or wait.
+const MAX_PAGES: usize = 32;
 /// Sessions of one caller; the longest unused one makes room.
 const MAX_OF_ONE: usize = 8;
 /// Sessions of people of one organization's providers.
@@ -48,12 +50,14 @@ pub(crate) struct Session {
     pub(crate) ends_at: Micros,
     /// Permits for pages that are made.
     pub(crate) pages: Semaphore,
+    /// Permits for pages that are made or wait.
+    pub(crate) queue: Semaphore,
 }
 
 impl Session {
-    /// Permits for the pages of a new session.
-    pub(crate) fn permits() -> Semaphore {
-        Semaphore::new(PAGES_AT_ONCE)
+    /// Permits for the pages of a new session: for those that are made, and for all.
+    pub(crate) fn permits() -> (Semaphore, Semaphore) {
+        (Semaphore::new(PAGES_AT_ONCE), Semaphore::new(MAX_PAGES))
     }
 
     fn share(&self) -> Share {
@@ -85,6 +89,7 @@ enum Share {
 
 struct Entry {
     session: Arc<Session>,
+    share: Share,
     used_at: Micros,
 }
 
@@ -116,19 +121,27 @@ impl Sessions {
         let mut entries = self.lock();
         entries.retain(|_, entry| !entry.is_over(now));
         let (share, new) = (session.share(), session.bytes());
-        let is_own = |one: &Session| one.subject == session.subject;
+        let is_own = |one: &Entry| one.session.subject == session.subject;
         while usage(&entries, is_own).0 >= MAX_OF_ONE && remove_oldest(&mut entries, is_own) {}
         if matches!(share, Share::Organization(_)) {
-            let in_share = |one: &Session| one.share() == share;
+            let in_share = |one: &Entry| one.share == share;
             let is_full = |(count, bytes)| count >= MAX_OF_ORGANIZATION || bytes + new > MAX_BYTES_OF_ORGANIZATION;
             while is_full(usage(&entries, in_share)) && remove_oldest(&mut entries, in_share) {}
         }
-        let is_full = |(count, bytes)| count >= self.max || bytes + new > self.max_bytes;
-        while is_full(usage(&entries, |_| true))
-            && let Some(largest) = largest_share(&entries)
-            && remove_oldest(&mut entries, |one| one.share() == largest)
+        while let Some(size) = self.what_is_full(&entries, new)
+            && let Some(largest) = largest_share(&entries, size)
+            && remove_oldest(&mut entries, |one| one.share == largest)
         {}
-        entries.insert(key, Entry { session: Arc::new(session), used_at: now });
+        entries.insert(key, Entry { session: Arc::new(session), share, used_at: now });
+    }
+
+    /// What a session takes of the bound that one more of these bytes would exceed; absent where it fits.
+    fn what_is_full(&self, entries: &HashMap<Key, Entry>, new: usize) -> Option<fn(&Session) -> usize> {
+        let (count, bytes) = usage(entries, |_| true);
+        if count >= self.max {
+            return Some(|_| 1);
+        }
+        (bytes + new > self.max_bytes).then_some(Session::bytes)
     }
 
     /// The session, which is used by this.
@@ -154,23 +167,23 @@ impl Sessions {
 }
 
 /// Number and bytes of some sessions.
-fn usage(entries: &HashMap<Key, Entry>, of: impl Fn(&Session) -> bool) -> (usize, usize) {
-    let some = entries.values().filter(|entry| of(&entry.session));
+fn usage(entries: &HashMap<Key, Entry>, of: impl Fn(&Entry) -> bool) -> (usize, usize) {
+    let some = entries.values().filter(|entry| of(entry));
     some.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.session.bytes()))
 }
 
-/// The share that takes the most memory; absent where operators alone are signed in.
-fn largest_share(entries: &HashMap<Key, Entry>) -> Option<Share> {
-    let mut shares: HashMap<Share, usize> = HashMap::new();
+/// The share that takes the most of a size; absent where operators alone are signed in.
+fn largest_share(entries: &HashMap<Key, Entry>, size: fn(&Session) -> usize) -> Option<Share> {
+    let mut shares: HashMap<&Share, usize> = HashMap::new();
     for entry in entries.values().filter(|entry| !entry.session.is_operator) {
-        *shares.entry(entry.session.share()).or_default() += entry.session.bytes();
+        *shares.entry(&entry.share).or_default() += size(&entry.session);
     }
-    shares.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(share, _)| share)
+    shares.into_iter().max_by_key(|(_, taken)| *taken).map(|(share, _)| share.clone())
 }
 
 /// Removes the longest unused of some sessions; false where there is none.
-fn remove_oldest(entries: &mut HashMap<Key, Entry>, of: impl Fn(&Session) -> bool) -> bool {
-    let oldest = entries.iter().filter(|(_, entry)| of(&entry.session)).min_by_key(|(_, entry)| entry.used_at);
+fn remove_oldest(entries: &mut HashMap<Key, Entry>, of: impl Fn(&Entry) -> bool) -> bool {
+    let oldest = entries.iter().filter(|(_, entry)| of(entry)).min_by_key(|(_, entry)| entry.used_at);
     let Some(key) = oldest.map(|(key, _)| *key) else { return false };
     entries.remove(&key).is_some()
 }
@@ -182,6 +195,7 @@ mod tests {
     const SECOND: Micros = 1_000_000;
 
     fn session(subject: &str, ends_at: Micros) -> Session {
+        let (pages, queue) = Session::permits();
         Session {
             token: HeldToken::new("t".into()),
             subject: subject.into(),
@@ -189,7 +203,8 @@ mod tests {
             is_operator: false,
             provider: None,
             ends_at,
-            pages: Session::permits(),
+            pages,
+            queue,
         }
     }
 
@@ -285,6 +300,17 @@ mod tests {
         assert!(sessions.find(&key(500), 30).is_some(), "the operator's session");
         assert!(sessions.find(&key(501), 30).is_some(), "that of a small share");
         assert!(sessions.find(&key(15), 30).is_none() && sessions.find(&key(19), 30).is_some());
+    }
+
+    #[test]
+    fn many_small_sessions_do_not_push_out_a_few_large_ones() {
+        let sessions = Sessions::bounded(20, MAX_BYTES);
+        sessions.begin(key(500), of_provider("large/1", "l", 9000), 0);
+        for number in 0..40 {
+            let provider = format!("small{}/1", number % 2);
+            sessions.begin(key(number), of_provider(&provider, &number.to_string(), 1), 1 + number as Micros);
+        }
+        assert!(sessions.find(&key(500), 50).is_some() && sessions.lock().len() == 20);
     }
 
     #[test]

@@ -27,18 +27,22 @@ const ANY: &str = "console.call";
 /// Rows of a page of a list.
 pub(crate) const ROWS: i32 = 50;
 
+/// Maximum bytes of the responses that a page can be had as data of.
+const MAX_DATA: usize = 8 << 20;
+
 /// A call that the page made.
 struct Recorded {
     method: usize,
     payload: Bytes,
-    /// Absent for a call that failed, and on pages that are shown.
-    response: Option<Bytes>,
+    /// Kept where the page was asked for as data.
+    outcome: Option<std::result::Result<Bytes, String>>,
 }
 
-/// A call that succeeded, as data.
+/// A call that a page made, for the page as data.
 pub(crate) struct Called {
-    pub(crate) method: String,
-    pub(crate) response: serde_json::Value,
+    pub(crate) method: usize,
+    /// The response in wire format, or the message of the error.
+    pub(crate) outcome: std::result::Result<Bytes, String>,
     /// Name of the field with the list that the method returns, if it returns one.
     pub(crate) list: Option<String>,
 }
@@ -84,20 +88,9 @@ impl Visit {
     pub(crate) async fn call<M: Method>(&mut self, request: M::Request) -> Result<M::Response> {
         let method = self.app.api.contract().by_full_name(M::FULL_NAME);
         let method = method.ok_or_else(|| Error::internal(format!("the contract has no {}", M::FULL_NAME)))?.index;
-        if self.calls.len() >= MAX_CALLS {
-            return Err(Error::internal("a page made too many calls"));
-        }
-        let payload = Bytes::from(request.encode_to_vec());
-        self.calls.push(Recorded { method, payload: payload.clone(), response: None });
-        let request_id = self.id_of_call();
-        let (token, peer) = (&self.session.token, self.origin.address);
-        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
-        let outcome = self.run(M::FULL_NAME, &request_id, self.app.api.read(call)).await;
-        if let (Ok(answer), Some(call), Some(_)) = (&outcome, self.calls.last_mut(), self.query.get("format")) {
-            call.response = Some(answer.clone());
-        }
-        let decoded = outcome.and_then(|answer| M::Response::decode(answer).map_err(Error::internal));
-        decoded.inspect_err(|error| write_failure(M::FULL_NAME, &request_id, error))
+        let answer = self.read(M::FULL_NAME, method, request.encode_to_vec().into()).await?;
+        let decoded = M::Response::decode(answer).map_err(Error::internal);
+        decoded.inspect_err(|error| write_failure(M::FULL_NAME, &self.id_of_call(), error))
     }
 
     /// Calls a method that only reads by its position in the table, and returns its response as JSON.
@@ -105,19 +98,43 @@ impl Visit {
     /// # Errors
     /// Those of [`Visit::call`].
     pub(crate) async fn call_any(&mut self, method: usize, payload: Bytes) -> Result<serde_json::Value> {
-        self.calls.push(Recorded { method, payload: payload.clone(), response: None });
-        let request_id = self.id_of_call();
-        let name = self.app.api.contract().method(method).full_name.clone();
-        let (token, peer) = (&self.session.token, self.origin.address);
-        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
-        let answer = self.run(ANY, &request_id, self.app.api.read(call)).await;
-        let answer = answer.inspect_err(|error| write_failure(&name, &request_id, error))?;
-        if let (Some(call), Some(_)) = (self.calls.last_mut(), self.query.get("format")) {
-            call.response = Some(answer.clone());
-        }
+        let answer = self.read(ANY, method, payload).await?;
         let output = &self.app.api.contract().method(method).output;
         let json = self.json(output.full_name(), &answer);
         json.ok_or_else(|| Error::internal("a response is not a message of the contract"))
+    }
+
+    /// Runs a call under the name that it is counted by.
+    async fn read(&mut self, counted: &'static str, method: usize, payload: Bytes) -> Result<Bytes> {
+        if self.calls.len() >= MAX_CALLS {
+            return Err(Error::internal("a page made too many calls"));
+        }
+        self.calls.push(Recorded { method, payload: payload.clone(), outcome: None });
+        let request_id = self.id_of_call();
+        let (token, peer) = (&self.session.token, self.origin.address);
+        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
+        let outcome = self.run(counted, &request_id, self.app.api.read(call)).await;
+        let name = &self.app.api.contract().method(method).full_name;
+        let outcome = outcome.inspect_err(|error| write_failure(name, &request_id, error));
+        if self.query.get("format").is_some() {
+            self.keep(&outcome)?;
+        }
+        outcome
+    }
+
+    /// Keeps the outcome of the last call for the page as data.
+    fn keep(&mut self, outcome: &Result<Bytes>) -> Result<()> {
+        let kept = self.calls.iter().filter_map(|call| call.outcome.as_ref()?.as_ref().ok()).map(Bytes::len);
+        let bytes = kept.sum::<usize>() + outcome.as_ref().map_or(0, Bytes::len);
+        if bytes > MAX_DATA {
+            let text =
+                format!("This page has more than {} MiB of data: read it with the calls of the page.", MAX_DATA >> 20);
+            return Err(Error::new(Reason::FailedPrecondition, text));
+        }
+        if let Some(call) = self.calls.last_mut() {
+            call.outcome = Some(outcome.as_ref().map(Bytes::clone).map_err(|error| error.message().to_owned()));
+        }
+        Ok(())
     }
 
     /// Ends the session that the caller's token belongs to, at the server.
@@ -218,22 +235,15 @@ impl Visit {
         self.calls.last().map(|call| self.app.api.contract().method(call.method).full_name.as_str())
     }
 
-    /// The responses of the calls that succeeded, where the page was asked for as data.
-    ///
-    /// # Errors
-    /// INTERNAL: a response is not a message of the contract.
-    pub(crate) fn responses(&self) -> Result<Vec<Called>> {
-        let mut called = Vec::new();
-        for call in &self.calls {
-            let Some(response) = &call.response else { continue };
-            let method = self.app.api.contract().method(call.method);
-            let response = self.json(method.output.full_name(), response);
-            let response = response.ok_or_else(|| Error::internal("a response is not a message of the contract"))?;
-            let is_list = |field: &FieldDescriptor| field.is_list() && field.kind().as_message().is_some();
-            let list = method.output.fields().find(is_list).map(|field| field.name().to_owned());
-            called.push(Called { method: method.full_name.clone(), response, list });
-        }
-        Ok(called)
+    /// The calls, where the page was asked for as data.
+    pub(crate) fn called(&self) -> Vec<Called> {
+        let is_list = |field: &FieldDescriptor| field.is_list() && field.kind().as_message().is_some();
+        let called = self.calls.iter().filter_map(|call| {
+            let outcome = call.outcome.clone()?;
+            let list = self.app.api.contract().method(call.method).output.fields().find(is_list);
+            Some(Called { method: call.method, outcome, list: list.map(|field| field.name().to_owned()) })
+        });
+        called.collect()
     }
 
     /// The calls that the page made so far.

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::{parent, part, required};
 use crate::components::{Field, MAX_ROWS, facts, filters, link, more, refused, section, table};
 use crate::query::address;
-use crate::secrets::masked;
+use crate::secrets::{masked, masked_member};
 use crate::shell::Content;
 use crate::values::{badge, bytes, code, none, text, time, yes};
 use crate::visit::Visit;
@@ -106,7 +106,8 @@ fn package(change: &PackageChange) -> Vec<Markup> {
 }
 
 fn configured(change: &ConfigChange) -> Vec<Markup> {
-    vec![text(&change.name), code(&masked(&change.from)), code(&masked(&change.to))]
+    let shown = |json: &str| if json.is_empty() { none() } else { code(&masked_member(&change.name, json)) };
+    vec![text(&change.name), shown(&change.from), shown(&change.to)]
 }
 
 /// The policy that a repository has, with the group that each part comes from, and what retention removed.

@@ -24,6 +24,7 @@ mod subscriptions;
 mod why;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -31,7 +32,7 @@ use axum::response::Response;
 use bowline_contract::v1::common::UidpFilter;
 use bowline_contract::v2::iam::ListGroupsRequest;
 use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
-use bowline_core::{Code, Error, Reason, Result};
+use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::LogFields;
 use bowline_pipeline::RequestOrigin;
 use futures_util::future::BoxFuture;
@@ -121,29 +122,31 @@ pub(crate) async fn show(
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
-    let session = visit.session.clone();
-    let permit = visit.in_time(session.pages.acquire()).await;
-    let made = match permit {
-        Ok(_permit) => content_of(page, &mut visit).await,
-        Err(error) => Err(error),
-    };
-    let mut response = match &made {
-        Ok(content) => shown(&visit, content).unwrap_or_else(|error| failed(&visit, &error, &headers, &address)),
-        Err(error) => failed(&visit, error, &headers, &address),
-    };
-    let principal = visit.session.subject.clone();
+    let made = made(page, &mut visit).await;
     // The page shows the id of its own request, not those of its calls.
     let failure = made.as_ref().err().map(LogFields::failure).unwrap_or_default();
+    let mut response = made.unwrap_or_else(|error| failed(&visit, &error, &headers, &address));
+    let principal = visit.session.subject.clone();
     response.extensions_mut().insert(LogFields { principal, ..failure });
     response
 }
 
-/// The page, or its data in the format of the query.
-fn shown(visit: &Visit, content: &Content) -> Result<Response> {
+/// The page, or its data in the format of the query, within what the session and the server may make at a time.
+async fn made(page: &'static Page, visit: &mut Visit) -> Result<Response> {
+    let (app, session) = (visit.app.clone(), visit.session.clone());
+    let _waiting = session.queue.try_acquire().map_err(|_| too_many_pages())?;
+    let _of_session = visit.in_time(session.pages.acquire()).await?;
+    let _of_server = visit.in_time(app.pages.acquire()).await?;
+    let content = content_of(page, visit).await?;
     match export::requested(visit)? {
-        Some(format) => export::file(visit, format),
-        None => Ok(shell::page(visit, StatusCode::OK, content)),
+        Some(format) => export::file(visit, format).await,
+        None => Ok(shell::page(visit, StatusCode::OK, &content)),
     }
+}
+
+fn too_many_pages() -> Error {
+    let text = "Resource exhausted: this session waits for too many pages; try again when some of them are there";
+    Error::new(Reason::RateLimited, text).with(Detail::RetryAfter(Duration::from_secs(1)))
 }
 
 async fn content_of(page: &'static Page, visit: &mut Visit) -> Result<Content> {
