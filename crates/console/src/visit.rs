@@ -132,7 +132,7 @@ impl Visit {
             return Err(Error::new(Reason::FailedPrecondition, text));
         }
         if let Some(call) = self.calls.last_mut() {
-            call.outcome = Some(outcome.as_ref().map(Bytes::clone).map_err(|error| error.message().to_owned()));
+            call.outcome = Some(outcome.as_ref().cloned().map_err(|error| error.message().to_owned()));
         }
         Ok(())
     }
