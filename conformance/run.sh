@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
 #   KEEP=1                 keep the working directory, with the server's log
@@ -14,7 +14,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -162,6 +162,20 @@ if [[ " $suites " == *" browser "* ]]; then
     (cd "$BROWSER_MODULES" && npm ci --no-audit --no-fund --loglevel=error)
     touch "$BROWSER_MODULES/.done"
   fi
+fi
+
+if [[ " $suites " == *" console "* ]]; then
+  export CONSOLE_MODULES=$cache/console/$(digest "$here/console/package-lock.json")
+  if [ ! -e "$CONSOLE_MODULES/.done" ]; then
+    say "installing what drives the console"
+    mkdir -p "$CONSOLE_MODULES"
+    cp "$here"/console/package.json "$here"/console/package-lock.json "$CONSOLE_MODULES"
+    (cd "$CONSOLE_MODULES" && npm ci --no-audit --no-fund --loglevel=error)
+    touch "$CONSOLE_MODULES/.done"
+  fi
+fi
+
+if [[ " $suites " =~ \ (browser|console)\  ]]; then
   export CHROMIUM=${CHROMIUM:-$(command -v chromium || true)}
   if [ -z "$CHROMIUM" ]; then
     say "installing Chromium"
@@ -265,6 +279,10 @@ for suite in $suites; do
       people=$!
       wait_for 30 "$people" test -s "$PEOPLE" || { tail -n 30 "$work/people.log" >&2; die "the identity provider did not start"; }
       timeout 600 node "$here/browser/main.mjs" || failed+=" $suite"
+      ;;
+    console)
+      export BOWLINE=$binary DATA_DIR=$work/data SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
+      timeout 900 node "$here/console/main.mjs" || failed+=" $suite"
       ;;
     *) die "unknown suite $suite" ;;
   esac

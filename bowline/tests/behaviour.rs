@@ -47,6 +47,14 @@ mod block_statistics;
 mod chosen_limits;
 #[path = "behaviour/connections.rs"]
 mod connections;
+#[path = "behaviour/console.rs"]
+mod console;
+#[path = "behaviour/console_bounds.rs"]
+mod console_bounds;
+#[path = "behaviour/console_pages.rs"]
+mod console_pages;
+#[path = "behaviour/console_support.rs"]
+mod console_support;
 #[path = "behaviour/contents.rs"]
 mod contents;
 #[path = "behaviour/deliveries.rs"]

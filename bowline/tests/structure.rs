@@ -59,7 +59,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "delivery",
         ],
     ),
-    ("client", &["core", "formats", "contract", "authn", "transcode"]),
+    ("calls", &["formats", "contract", "transcode"]),
+    ("client", &["core", "formats", "contract", "authn", "transcode", "calls"]),
     ("terminal", &["contract", "transcode"]),
     (
         "cli",
@@ -82,6 +83,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("oci", &["core", "formats", "contract", "content", "authn", "pipeline", "identity", "registry", "fronts"]),
     ("osv-api", &["core", "osv", "pipeline", "vulnerabilities", "fronts"]),
     ("scim", &["core", "pipeline", "identity", "fronts"]),
+    // Methods of the contract through the pipeline, and nothing else: no domain, no storage.
+    ("console", &["core", "formats", "contract", "transcode", "calls", "pipeline", "fronts"]),
     ("signin", &["core", "formats", "contract", "store", "authn", "pipeline", "identity", "fronts"]),
     (
         "server",
@@ -104,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "osv-api",
             "scim",
             "signin",
+            "console",
             "oci",
             "terminal",
         ],
@@ -179,6 +183,29 @@ fn arrows_between_crates_point_one_way() {
             .map(|krate| format!("{krate} has no line in ARROWS")),
     );
     assert!(seen.contains("server") && seen.contains("pipeline"), "hardly any crate was read: {seen:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What the console may use of the pipeline: it gets no handler, no storage, no key and no token.
+const OF_THE_PIPELINE: &[&str] =
+    &["HeldToken", "OPERATOR", "Outcome", "ReadCall", "ReadOnlyPipeline", "RequestOrigin", "Surface"];
+
+#[test]
+fn the_console_has_of_the_pipeline_what_reads() {
+    let (mut wrong, mut used) = (Vec::new(), BTreeSet::new());
+    for path in sources().into_iter().filter(|path| path.starts_with("crates/console/src/")) {
+        let text = read(&path);
+        for after in text.split("bowline_pipeline").skip(1) {
+            let list = after.split([';', ']']).next().unwrap_or_default();
+            for name in list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()) {
+                used.insert(name.to_owned());
+                if !OF_THE_PIPELINE.contains(&name) {
+                    wrong.push(format!("{path} uses {name} of the pipeline"));
+                }
+            }
+        }
+    }
+    assert!(used.contains("ReadOnlyPipeline"), "hardly any file was read: {used:?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bowline_calls::RestRequest;
 use bowline_contract::{Contract, Method, MethodInfo};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, TE};
@@ -11,7 +12,6 @@ use http_body_util::BodyExt as _;
 use prost::Message as _;
 
 use crate::error::ClientError;
-use crate::rest::RestRequest;
 use crate::stream::Messages;
 use crate::{grpc, rest};
 
@@ -175,7 +175,8 @@ impl Api {
         request: &[u8],
         time: Option<Duration>,
     ) -> Result<reqwest::Response, ClientError> {
-        let request = RestRequest::new(method, request)?;
+        let tables = rest::tables(&method.input);
+        let request = RestRequest::new(&tables, method, request).map_err(|why| ClientError::Usage(why.to_string()))?;
         let verb = http::Method::from_bytes(request.verb.name().as_bytes());
         let verb = verb.map_err(|error| ClientError::Usage(error.to_string()))?;
         let mut headers = self.headers()?;

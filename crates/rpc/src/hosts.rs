@@ -3,6 +3,8 @@
 pub(crate) enum Role {
     Api,
     Auth,
+    /// The console, beside sign-in and on no other host: the registry may share the API's.
+    Console,
     Registry,
     Libraries,
 }
@@ -51,6 +53,7 @@ impl Hosts {
         let roles = [
             (&self.api, Role::Api),
             (&self.auth, Role::Auth),
+            (&self.auth, Role::Console),
             (&self.registry, Role::Registry),
             (&self.libraries, Role::Libraries),
         ];
@@ -79,6 +82,8 @@ fn role_of(path: &str) -> Role {
     ];
     if AUTH.iter().any(|prefix| path.starts_with(prefix)) {
         Role::Auth
+    } else if path == "/console" || path.starts_with("/console/") {
+        Role::Console
     } else if matches!(path, "/v2" | "/token") || path.starts_with("/v2/") {
         Role::Registry
     } else if path.starts_with("/libraries/simple/") {
@@ -116,6 +121,13 @@ mod tests {
                 assert_eq!(hosts.admit(host, path), Admission::OtherRole, "{host}{path}");
             }
         }
+        for path in ["/console", "/console/me"] {
+            assert_eq!(hosts.admit("issuer.x", path), Admission::Served, "{path}");
+            for host in ["api.x", "registry.x", "libraries.x"] {
+                assert_eq!(hosts.admit(host, path), Admission::OtherRole, "{host}{path}");
+            }
+        }
+        assert_eq!(hosts.admit("api.x", "/sts/exchange"), Admission::Served);
         assert_eq!(hosts.admit("elsewhere", "/iam/v1/groups"), Admission::UnknownHost);
     }
 }

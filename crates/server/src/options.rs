@@ -174,6 +174,9 @@ pub struct Options {
     /// gRPC reflection, which shows the services to any caller [default: true]
     #[arg(long, env = "BOWLINE_GRPC_REFLECTION", value_name = "BOOL")]
     pub grpc_reflection: Option<bool>,
+    /// Web console at /console [default: true]
+    #[arg(long, env = "BOWLINE_CONSOLE", value_name = "BOOL")]
+    pub console: Option<bool>,
     /// MiB of a request, where its method has no other limit [default: 4]
     #[arg(long, env = "BOWLINE_MAX_REQUEST", value_name = "MIB")]
     pub max_request: Option<u32>,
@@ -253,6 +256,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether the web console is on.
+    pub fn has_console(&self) -> bool {
+        self.console.unwrap_or(true)
+    }
+
     /// How long after one round of retention the next one begins; absent for never.
     pub fn retention_every(&self) -> Option<Duration> {
         let minutes = self.retention_every.unwrap_or(60);

@@ -78,6 +78,7 @@ impl Options {
             max_request: self.max_request.or(file.max_request),
             max_requests_under_way: self.max_requests_under_way.or(file.max_requests_under_way),
             grpc_reflection: self.grpc_reflection.or(file.grpc_reflection),
+            console: self.console.or(file.console),
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             audit_retention: self.audit_retention.or(file.audit_retention),

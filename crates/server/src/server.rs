@@ -216,8 +216,9 @@ fn front(
         settings: settings.clone(),
         clock: parts.clock.clone(),
         openapi: Arc::default(),
+        has_console: options.has_console(),
     };
-    let fronts = fronts::all(options, parts, telemetry.clone(), redirects, sizes.queries);
+    let fronts = fronts::all(options, parts, telemetry.clone(), redirects, sizes.queries, request_time);
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,

@@ -22,6 +22,8 @@ pub(crate) struct Pages {
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) openapi: Arc<OpenApi>,
+    /// Whether browsers are led to the console.
+    pub(crate) has_console: bool,
 }
 
 /// The OpenAPI documents, made once: they are large, and anyone may read them.
@@ -99,8 +101,40 @@ async fn jwks(State(pages): State<Pages>) -> impl IntoResponse {
     document(&pages.authenticator.keys().ring.jwks(now))
 }
 
-/// The page at the API's address, for people who open it.
-async fn root(State(pages): State<Pages>) -> impl IntoResponse {
+/// The API's address: browsers go to the console, programs get the documents.
+async fn root(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    let console = HeaderValue::from_str(&format!("{}/console/", pages.settings.auth_url));
+    let mut response = match console {
+        Ok(console) if pages.has_console && takes_pages(&headers) => {
+            (StatusCode::SEE_OTHER, [(header::LOCATION, console)]).into_response()
+        }
+        _ => documents(&pages).into_response(),
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, sec-fetch-mode"));
+    response
+}
+
+/// Whether a person in a browser asks: it says that it navigates, or it names HTML and not JSON.
+fn takes_pages(headers: &HeaderMap) -> bool {
+    if let Some(mode) = headers.get("sec-fetch-mode") {
+        return mode == "navigate";
+    }
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let kinds: Vec<&str> = values.flat_map(|value| value.split(',')).filter_map(accepted_kind).collect();
+    let names = |kind: &str| kinds.iter().any(|one| one.eq_ignore_ascii_case(kind));
+    names("text/html") && !names("application/json")
+}
+
+/// A media type of an `Accept` header; absent for one with the quality 0, which is not acceptable.
+fn accepted_kind(text: &str) -> Option<&str> {
+    let mut parts = text.split(';').map(str::trim);
+    let kind = parts.next()?;
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    let is_rejected = quality.is_some_and(|quality| quality.parse::<f32>().is_ok_and(|quality| quality <= 0.0));
+    (!is_rejected).then_some(kind)
+}
+
+fn documents(pages: &Pages) -> impl IntoResponse + use<> {
     let base = &pages.settings.base_url;
     document(&json!({
         "name": "bowline",

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
-use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, HeaderValue, Method};
+use axum::http::header::{self, SET_COOKIE};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use bowline_core::Micros;
+use bowline_core::{Error, Micros, Reason};
 use bowline_fronts::request::is_form;
-use bowline_fronts::{Count, Front};
+use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_identity::people::Context;
 use bowline_pipeline::{RequestOrigin, Settings, Surface, Vault};
 use bowline_store::Db;
@@ -42,7 +43,8 @@ pub(crate) type Shared = State<Arc<App>>;
 
 impl App {
     pub(crate) fn new(parts: SignIn) -> App {
-        let cookies = Cookies { secure: parts.pipeline.settings.auth_url.starts_with("https://") };
+        let is_https = url::Url::parse(&parts.pipeline.settings.auth_url).is_ok_and(|url| url.scheme() == "https");
+        let cookies = Cookies { secure: is_https };
         let limiter = |(max_attempts, seconds)| AttemptLimiter::new(max_attempts, seconds);
         App { parts, cookies, wrong_codes: limiter(WRONG_CODES), devices: limiter(DEVICES) }
     }
@@ -71,6 +73,30 @@ impl App {
     pub(crate) fn context<'a>(&'a self, origin: &'a RequestOrigin, method: &'static str) -> Context<'a> {
         let draw: &(dyn Fn() -> [u8; 32] + Sync) = &*self.parts.random;
         Context { now: self.now(), request_id: &origin.request_id, draw, method }
+    }
+
+    /// The console, where it is switched on and has this page.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for another path, FAILED_PRECONDITION without a console.
+    pub(crate) fn console_with(&self, path: &str) -> bowline_core::Result<&dyn BrowserSessions> {
+        let off = || Error::new(Reason::FailedPrecondition, "The console of this server is switched off.");
+        let console = self.parts.console.as_deref().ok_or_else(off)?;
+        if console.is_page(path) {
+            return Ok(console);
+        }
+        Err(Error::invalid_field("return", "must be the path of a page of the console"))
+    }
+
+    /// Whether a request came to the host that serves the console: that of sign-in, unless the API has the same.
+    pub(crate) fn is_console_host(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let settings = self.settings();
+        let origin = |text: &str| url::Url::parse(text).ok().map(|url| url.origin());
+        let own = origin(&settings.auth_url);
+        let scheme = settings.auth_url.split("://").next().unwrap_or_default();
+        let host = uri.authority().map(Authority::as_str);
+        let host = host.or_else(|| headers.get(header::HOST)?.to_str().ok()).unwrap_or_default();
+        own == origin(&settings.base_url) || own == origin(&format!("{scheme}://{host}"))
     }
 
     /// Where providers send the browser back to.

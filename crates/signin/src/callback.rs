@@ -50,7 +50,8 @@ pub(crate) async fn callback(
 fn of_browser(app: &App, headers: &HeaderMap, state: &str) -> Result<FlowSecret, Problem> {
     let foreign = || Problem::bad(FOREIGN);
     let id = id_of_state(state).ok_or_else(foreign)?;
-    let secret = cookies::read(headers, &app.cookies.flow(id)).and_then(FlowSecret::read).ok_or_else(foreign)?;
+    let secret =
+        cookies::read(headers, &cookies::flow(app.cookies, id)).and_then(FlowSecret::read).ok_or_else(foreign)?;
     if same(&secret.state(app.vault()), state) { Ok(secret) } else { Err(foreign()) }
 }
 

@@ -20,8 +20,9 @@ pub(crate) const NAME: &str = "organization";
 const NAMING: [&str; 4] = ["idp_id", "connection", "client_id", NAME];
 
 /// The parameters that a page hands on. Others would do nothing.
-const HANDED_ON: [&str; 11] = [
+const HANDED_ON: [&str; 12] = [
     "exit",
+    "return",
     "redirect",
     "invite",
     "skip_registration",

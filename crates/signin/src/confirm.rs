@@ -68,6 +68,7 @@ fn destination(request: &LoginRequest, request_origin: &RequestOrigin) -> Markup
     html! {
         @match &request.destination {
             Destination::Page => { (row("Issued", &html! { "A session of this browser, for 30 days at most" })) }
+            Destination::Console(_) => { (row("Issued", &html! { "A session of the console in this browser, for an hour at most" })) }
             Destination::Redirect(address) => {
                 (row("Issued", &html! { (tokens) }))
                 (row("Goes to", &html! { (origin(address)) }))
@@ -80,7 +81,7 @@ fn destination(request: &LoginRequest, request_origin: &RequestOrigin) -> Markup
                 (row("Goes to", &html! { "The device that asked from " (address) " as " (client_id) }))
             }
         }
-        @if !matches!(request.destination, Destination::Page) {
+        @if !matches!(request.destination, Destination::Page | Destination::Console(_)) {
             (row("Good for", &html! { (request.audiences.join(", ")) }))
             @if let Some(identity) = &request.identity { (row("As identity", &html! { (identity) })) }
             @if !request.scopes.is_empty() { (row("Only in", &html! { (request.scopes.join(", ")) })) }
@@ -112,7 +113,7 @@ fn check_code(target: &Destination) -> Option<String> {
     match target {
         Destination::Headless(key) => Some(codes::check_code(&bytes_of(key)?)),
         Destination::Device { user_code, .. } => Some(user_code.clone()),
-        Destination::Page | Destination::Redirect(_) => None,
+        Destination::Page | Destination::Console(_) | Destination::Redirect(_) => None,
     }
 }
 
@@ -122,7 +123,7 @@ fn warning(target: &Destination) -> Option<&'static str> {
             "Continue only if you began this yourself and your own screen shows exactly this code. Anyone who sent you here could otherwise act as you.",
         ),
         Destination::Redirect(_) => Some("Continue only if you began this yourself, with a program that you trust."),
-        Destination::Page => None,
+        Destination::Page | Destination::Console(_) => None,
     }
 }
 
@@ -135,7 +136,7 @@ pub(crate) async fn confirm(
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let id = parameters.one("flow")?.filter(|id| is_id(id)).ok_or_else(|| Problem::bad(OVER))?;
-    let secret = cookies::read(&headers, &app.cookies.flow(id)).and_then(FlowSecret::read);
+    let secret = cookies::read(&headers, &cookies::flow(app.cookies, id)).and_then(FlowSecret::read);
     let secret = secret.ok_or_else(|| Problem::bad(OVER))?;
     if !same(&secret.form_token(app.vault()), parameters.one("token")?.unwrap_or_default()) {
         return Err(Problem::forbidden("This form has expired. Begin again."));
@@ -152,7 +153,12 @@ pub(crate) async fn confirm(
         return finish::cancel(&app, &secret, &request).await;
     }
     match finish::finish(&app, &origin, &secret, &request, &provider, &upstream).await {
-        Ok(response) => Ok(response),
+        Ok(response) => {
+            if let (Destination::Console(_), Some(console)) = (&request.destination, &app.parts.console) {
+                console.end(&headers);
+            }
+            Ok(response)
+        }
         Err(error) => leave(&app, &secret, &request, &error),
     }
 }

@@ -7,7 +7,7 @@ use bowline_pipeline::RequestOrigin;
 use maud::html;
 
 use crate::app::{App, with_cookie};
-use crate::cookies::SESSION_SECONDS;
+use crate::cookies::{self, SESSION_SECONDS};
 use crate::device::{self, Outcome, Tokens};
 use crate::flow::Chosen;
 use crate::headless;
@@ -50,7 +50,8 @@ pub(crate) async fn finish(
     if done.is_err() {
         give_up(app, &context, claimed, cookie).await?;
     }
-    let session = cookie.and_then(|cookie| app.cookies.set(&app.cookies.session(), &text_of(&cookie), SESSION_SECONDS));
+    let session =
+        cookie.and_then(|cookie| app.cookies.set(&cookies::session(app.cookies), &text_of(&cookie), SESSION_SECONDS));
     Ok(with_cookie(over(app, secret, done?), session))
 }
 
@@ -103,6 +104,11 @@ async fn hand_out(
             let issued = people.issue(&login.session, upstream, requested, context).await?;
             let url = target.with_tokens(&issued.token, issued.refresh_token.as_deref());
             Ok(page::moving_on("You are signed in", url.as_str(), "The program that asked goes on by itself."))
+        }
+        Destination::Console(path) => {
+            let console = app.console_with(path)?;
+            let issued = people.issue(&login.session, upstream, requested, context).await?;
+            Ok(with_cookie(page::see_other(path)?, Some(console.begin(issued.token, person(upstream))?)))
         }
         Destination::Headless(code) => {
             let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
@@ -189,15 +195,19 @@ pub(crate) fn no_account() -> Error {
 
 /// The flow is over: its cookie goes.
 fn over(app: &App, secret: &FlowSecret, response: Response) -> Response {
-    with_cookie(response, app.cookies.set(&app.cookies.flow(&secret.id(app.vault())), "", 0))
+    with_cookie(response, app.cookies.set(&cookies::flow(app.cookies, &secret.id(app.vault())), "", 0))
+}
+
+/// What a person is called on pages for themselves.
+fn person(upstream: &Upstream) -> &str {
+    upstream.email.as_ref().or(upstream.name.as_ref()).unwrap_or(&upstream.subject)
 }
 
 fn signed_in(upstream: &Upstream) -> Response {
-    let person = upstream.email.as_ref().or(upstream.name.as_ref()).unwrap_or(&upstream.subject);
     page::page(
         "You are signed in",
         html! {
-            p { "You are signed in as " strong { (person) } "." }
+            p { "You are signed in as " strong { (person(upstream)) } "." }
             p { "You can close this page, or " a href="/signout" { "sign out" } "." }
         },
     )

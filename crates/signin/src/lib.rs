@@ -39,7 +39,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::routing::{MethodRouter, get, post};
-use bowline_fronts::Count;
+use bowline_fronts::{BrowserSessions, Count};
 use bowline_identity::People;
 use bowline_pipeline::Pipeline;
 
@@ -61,6 +61,8 @@ pub struct SignIn {
     /// Where tokens may be sent to.
     pub redirects: Redirects,
     pub random: Random,
+    /// The web console, unless it is switched off.
+    pub console: Option<Arc<dyn BrowserSessions>>,
 }
 
 /// The routes. Requests must carry a [`bowline_pipeline::RequestOrigin`]; `count` is called for each.

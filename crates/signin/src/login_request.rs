@@ -18,11 +18,16 @@ const MAX_ELEMENTS: usize = 50;
 /// The client that published command lines name when they mean any provider of the operator.
 const ANY_CLIENT: &str = "auth0";
 
+/// First page of the console.
+pub(crate) const CONSOLE: &str = "/console/";
+
 /// Where the result goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Destination {
     /// Nowhere: the browser is signed in.
     Page,
+    /// To the console, which shows this path of its own.
+    Console(String),
     /// To a program or a site that listens at this address.
     Redirect(String),
     /// To the holder of the private key of this public one.
@@ -89,6 +94,7 @@ impl LoginRequest {
         };
         match request.destination {
             Destination::Headless(_) => request.without_what_headless_lacks(),
+            Destination::Console(_) => request.for_console(parameters, audience),
             _ => Ok(request),
         }
     }
@@ -105,6 +111,19 @@ impl LoginRequest {
             ))),
             None => Ok(self),
         }
+    }
+}
+
+impl LoginRequest {
+    /// The console calls the API as the person, and as nothing else.
+    fn for_console(self, parameters: &Parameters, audience: &str) -> Result<LoginRequest, Problem> {
+        let given = ["audience", "identity", "scope", "create_refresh_token"];
+        for name in given {
+            if parameters.all(name).next().is_some() {
+                return Err(Problem::bad(format!("A sign-in to the console has no parameter {name}.")));
+            }
+        }
+        Ok(LoginRequest { audiences: vec![audience.to_owned()], ..self })
     }
 }
 
@@ -144,8 +163,12 @@ fn destination(parameters: &Parameters, redirects: &Redirects) -> Result<Destina
             let refused = |why| Problem::bad(format!("The parameter redirect is not allowed: {why}."));
             Ok(Destination::Redirect(redirects.validate(redirect).map_err(refused)?.as_str().into()))
         }
+        (Some("console"), None, None) => {
+            Ok(Destination::Console(short(parameters, "return")?.unwrap_or_else(|| CONSOLE.to_owned())))
+        }
+        (Some("console"), ..) => Err(Problem::bad("The parameter exit=console excludes redirect and headless_code.")),
         (Some("redirect"), None, _) => Err(Problem::bad("The parameter exit=redirect needs the parameter redirect.")),
-        (Some(_), ..) => Err(Problem::bad("The parameter exit knows one value: redirect.")),
+        (Some(_), ..) => Err(Problem::bad("The parameter exit knows two values: redirect and console.")),
         (None, Some(_), None) => Err(Problem::bad("The parameter redirect needs exit=redirect.")),
         (None, None, Some(code)) => {
             let public_key = headless::public_key(code).ok_or_else(|| {

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use bowline_core::Error;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::problem::Problem;
@@ -32,6 +33,17 @@ pub(crate) fn moving_on(title: &str, url: &str, text: &str) -> Response {
         p { a.button href=(url) { "Continue" } }
     };
     frame(title, &head, &body)
+}
+
+/// A redirect to a page of this server.
+///
+/// # Errors
+/// INTERNAL: the path does not fit into a header.
+pub(crate) fn see_other(path: &str) -> bowline_core::Result<Response> {
+    let location = HeaderValue::from_str(path).map_err(Error::internal)?;
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
 }
 
 /// The page of a problem.

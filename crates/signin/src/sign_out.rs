@@ -58,11 +58,11 @@ pub(crate) async fn sign_out(
 }
 
 fn session(app: &App, headers: &HeaderMap) -> Option<[u8; 32]> {
-    cookies::read(headers, &app.cookies.session()).and_then(bytes_of)
+    cookies::read(headers, &cookies::session(app.cookies)).and_then(bytes_of)
 }
 
 fn without_cookie(app: &App, response: Response) -> Response {
-    with_cookie(response, app.cookies.set(&app.cookies.session(), "", 0))
+    with_cookie(response, app.cookies.set(&cookies::session(app.cookies), "", 0))
 }
 
 fn signed_out() -> Response {

@@ -10,6 +10,7 @@ use bowline_pipeline::RequestOrigin;
 
 use crate::app::{App, Shared, own_form, with_cookie};
 use crate::choose;
+use crate::cookies;
 use crate::flow::{self, Chosen, Flow};
 use crate::login_request::{Destination, LoginRequest, ProviderHint};
 use crate::page;
@@ -69,10 +70,14 @@ pub(crate) async fn organization(
 
 /// The login request of the query itself, or of the device whose ticket it carries.
 async fn request(app: &App, parameters: &Parameters) -> Result<LoginRequest, Problem> {
-    match parameters.one(crate::activate::TICKET)? {
-        Some(ticket) => crate::activate::request(app, ticket).await,
-        None => LoginRequest::read(parameters, &app.parts.redirects, &app.settings().api_audience),
+    let request = match parameters.one(crate::activate::TICKET)? {
+        Some(ticket) => crate::activate::request(app, ticket).await?,
+        None => LoginRequest::read(parameters, &app.parts.redirects, &app.settings().api_audience)?,
+    };
+    if let Destination::Console(path) = &request.destination {
+        app.console_with(path)?;
     }
+    Ok(request)
 }
 
 /// The one provider that the parameters name; absent if the person has to choose.
@@ -123,7 +128,7 @@ async fn begin(app: &App, login: LoginRequest, provider: &Provider) -> Result<Be
 
 /// The header that gives the browser the flow's secret.
 pub(crate) fn flow_cookie(app: &App, secret: &FlowSecret) -> Option<HeaderValue> {
-    app.cookies.set(&app.cookies.flow(&secret.id(app.vault())), &secret.text(), flow::SECONDS)
+    app.cookies.set(&cookies::flow(app.cookies, &secret.id(app.vault())), &secret.text(), flow::SECONDS)
 }
 
 /// The id of one of the operator's providers.
@@ -138,6 +143,7 @@ pub(crate) fn operator_id(provider: Provider) -> Option<String> {
 pub(crate) fn purpose(exit: &Destination) -> &'static str {
     match exit {
         Destination::Page => "Sign in to manage your groups.",
+        Destination::Console(_) => "Sign in to the console.",
         Destination::Redirect(_) => "A program asks you to sign in.",
         Destination::Headless(_) => "A terminal asks you to sign in.",
         Destination::Device { .. } => "A device asks you to sign in.",

@@ -1,0 +1,127 @@
+// An organization with something on every page of the console, and texts that would do something if they were not escaped.
+import { createHash } from 'node:crypto';
+import { call } from '../lib.mjs';
+
+const { BASE_URL, OPERATOR_TOKEN } = process.env;
+
+export const HOSTILE = '<img src=x onerror=alert(1)>"><svg/onload=alert(1)>';
+
+const sha256 = (bytes) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+/** Fills the server; the ids of what the pages are about. */
+export async function seed() {
+  const org = (await call('POST', '/iam/v2/groups', { name: 'rockets', description: 'Everything that flies, and what it stands on' })).uid;
+  const group = (await call('POST', `/iam/v2/groups/${org}`, { name: 'engines', description: HOSTILE })).uid;
+  for (const name of ['guidance', 'launch pads', 'payloads', 'telemetry']) {
+    await call('POST', `/iam/v2/groups/${org}`, { name, description: `The team of ${name}` });
+  }
+  const roles = (await call('GET', '/iam/v2/roles?page_size=200')).roles;
+  const role = (name) => roles.find((one) => one.name === name).uid;
+  await call('POST', `/iam/v2/roles/${org}`, { name: 'release manager', description: 'Tags releases', capabilities: ['CAP_REPO_LIST', 'CAP_TAG_LIST'] });
+  const identities = [];
+  for (const [name, subject, held] of [
+    ['release workflow', 'repo:rockets/engine:ref:refs/heads/main', 'registry.push'],
+    ['cluster of the launch site', 'system:serviceaccount:site:puller', 'registry.pull'],
+    ['hostile', HOSTILE, 'viewer'],
+  ]) {
+    const identity = (await call('POST', `/iam/v2/identities/${org}`, {
+      name, description: `Workload ${HOSTILE}`, claimMatch: { issuer: 'https://issuer.example', subject },
+    })).uid;
+    identities.push(identity);
+    await call('POST', `/iam/v2/roleBindings/${name.startsWith('release') ? group : org}`, { identityUid: identity, roleUid: role(held) });
+  }
+  const repo = (await call('POST', `/registry/v2/repos/${group}`, { name: 'engine', description: 'The engine that lifts it all' })).uid;
+  for (const name of ['nozzle', 'pump', 'igniter']) await call('POST', `/registry/v2/repos/${group}`, { name, description: `Image of the ${name}` });
+  const image = await push(repo);
+  const advisory = await advisories(org);
+  const policy = await call('POST', `/libraries/v1/policies/${org}`, {
+    name: 'a week of patience', description: 'New versions wait', cooldownDays: 7,
+    blockList: [{ purl: 'pkg:npm/event-stream' }], allowList: [{ purl: 'pkg:npm/left-pad', bypassCooldown: true, justification: 'ours' }],
+  });
+  await call('POST', `/libraries/v1/policy-bindings/${org}`, { policy: policy.id, ecosystem: 'JAVASCRIPT', mode: 'LIBRARY_POLICY_BINDING_MODE_LOG' });
+  const subscription = (await call('POST', `/events/v1/subscriptions/${org}`, { sink: 'http://127.0.0.1:9/hook' })).id;
+  await call('POST', '/catalog/v1/versions:import', {
+    versions: ['1.0.0', '1.1.0', '2.0.0'].map((version) => ({
+      ecosystem: 'PYTHON', name: 'orbit', version, source: 'SOURCE_TYPE_INTERNAL', description: 'Computes orbits', license: 'MIT',
+      files: [{ name: `orbit-${version}.tar.gz`, sizeBytes: '120000', sha256: 'a'.repeat(64) }],
+    })),
+  });
+  return { org, group, repo, image, advisory, subscription, identity: identities[0], role: role('viewer') };
+}
+
+/** Pushes an image with two layers, a build history and a configuration; its digest. */
+async function push(repo) {
+  const answer = await fetch(`${BASE_URL}/sts/exchange?aud=${new URL(BASE_URL).host}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
+  const authorization = `Bearer ${(await answer.json()).token}`;
+  const send = async (method, where, body, type = 'application/octet-stream') => {
+    const reply = await fetch(`${BASE_URL}/v2/${repo}/${where}`, { method, body, headers: { authorization, 'content-type': type } });
+    if (!reply.ok) throw new Error(`${method} ${where}: ${reply.status} ${await reply.text()}`);
+    return reply;
+  };
+  const blob = async (bytes, mediaType) => {
+    const digest = sha256(bytes);
+    await send('POST', `blobs/uploads/?digest=${digest}`, bytes);
+    return { mediaType, size: bytes.length, digest };
+  };
+  const layers = [];
+  for (const text of ['system', 'engine']) {
+    layers.push(await blob(Buffer.from(text.repeat(5000)), 'application/vnd.oci.image.layer.v1.tar'));
+  }
+  const config = await blob(Buffer.from(JSON.stringify({
+    architecture: 'amd64', os: 'linux',
+    config: { User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `NOTE=${HOSTILE}`], Entrypoint: ['/engine'] },
+    rootfs: { type: 'layers', diff_ids: layers.map((layer) => layer.digest) },
+    history: [
+      { created_by: 'apko build --arch amd64', comment: 'system' },
+      { created_by: 'ENV LAUNCH=ready', empty_layer: true },
+      { created_by: `COPY engine /engine # ${HOSTILE}` },
+    ],
+  })), 'application/vnd.oci.image.config.v1+json');
+  const type = 'application/vnd.oci.image.manifest.v1+json';
+  const manifest = JSON.stringify({ schemaVersion: 2, mediaType: type, config, layers });
+  let digest;
+  for (const tag of ['v1.3.9', 'v1.4.0', 'latest']) {
+    digest = (await send('PUT', `manifests/${tag}`, manifest, type)).headers.get('docker-content-digest');
+  }
+  await attach(send, blob, digest, manifest.length);
+  const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low']].map(([id, severity]) => ({
+    vulnerability: { id, severity }, artifact: { name: 'openssl', version: '3.2.1', type: 'apk' },
+  }));
+  await call('POST', `/scans/v1/repos/${repo}/reports`, {
+    digest, scanner: 'SCANNER_NAME_GRYPE', report: Buffer.from(JSON.stringify({ matches })).toString('base64'),
+  });
+  return digest;
+}
+
+/** Attaches an SBOM with some packages. */
+async function attach(send, blob, digest, size) {
+  const document = {
+    spdxVersion: 'SPDX-2.3', dataLicense: 'CC0-1.0', SPDXID: 'SPDXRef-DOCUMENT', name: 'engine',
+    documentNamespace: 'https://rockets.example/engine', creationInfo: { created: '2026-01-01T00:00:00Z', creators: ['Tool: seed'] },
+    packages: ['busybox', 'ca-certificates', 'engine', 'glibc', 'openssl', 'zlib', HOSTILE].map((name, at) => ({
+      name, SPDXID: `SPDXRef-${at}`, versionInfo: `1.${at}.0-r0`, downloadLocation: 'NOASSERTION', licenseConcluded: 'Apache-2.0',
+      externalRefs: [{ referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: `pkg:apk/wolfi/package-${at}@1.${at}.0-r0` }],
+    })),
+  };
+  const mediaType = 'application/spdx+json';
+  const layer = await blob(Buffer.from(JSON.stringify(document)), mediaType);
+  const config = await blob(Buffer.from('{}'), 'application/vnd.oci.empty.v1+json');
+  const type = 'application/vnd.oci.image.manifest.v1+json';
+  const manifest = JSON.stringify({
+    schemaVersion: 2, mediaType: type, artifactType: mediaType, config, layers: [layer], subject: { mediaType: type, digest, size },
+  });
+  await send('PUT', `manifests/${sha256(Buffer.from(manifest))}`, manifest, type);
+}
+
+async function advisories(org) {
+  let first;
+  for (const [name, alias] of [['openssl', 'CVE-2026-1001'], ['curl', 'CVE-2026-1002'], ['zlib', 'CVE-2026-1003']]) {
+    const advisory = (await call('POST', '/vulnerabilities/v1/advisories', {
+      parentId: org,
+      advisory: { artifactType: 'apk', artifactName: name, artifactArchitecture: 'x86_64', componentName: name, componentType: 'apk', componentLocation: '/usr/lib', aliases: [alias] },
+    })).id;
+    first ??= advisory;
+    await call('POST', `/vulnerabilities/v1/advisories/${advisory}/events`, { advisoryEvent: { fixed: { fixedVersion: '3.2.1-r0', note: HOSTILE } } });
+  }
+  return first;
+}

@@ -1,0 +1,179 @@
+//! What all handlers share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderValue, Method};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_core::{Error, Micros, Result};
+use bowline_fronts::cookies::{self, Cookies};
+use bowline_fronts::{BrowserSessions, Count, Front};
+use bowline_pipeline::{HeldToken, OPERATOR, ReadOnlyPipeline, RequestOrigin};
+use tokio::sync::Semaphore;
+
+use crate::sessions::{Key, Session, Sessions};
+use crate::{PREFIX, Random, assets, guard, shell};
+
+/// Pages of all sessions that are made at a time; others wait. A caller's sessions take half of them at most.
+const PAGES_AT_ONCE: usize = 64;
+/// Longest path that a sign-in may return to.
+const LONGEST_PATH: usize = 2048;
+
+pub(crate) struct App {
+    /// All that pages can do: calls that read.
+    pub(crate) api: ReadOnlyPipeline,
+    /// Longest time for one page.
+    pub(crate) page_time: Duration,
+    pub(crate) count: Count,
+    pub(crate) sessions: Sessions,
+    /// Permits for the pages of all sessions that are made at a time.
+    pub(crate) pages: Semaphore,
+    pub(crate) cookies: Cookies,
+    /// The public origin of the pages, which forms must come from.
+    pub(crate) origin: String,
+    /// The content security policy of all pages.
+    pub(crate) policy: HeaderValue,
+    random: Random,
+}
+
+impl App {
+    pub(crate) fn new(api: ReadOnlyPipeline, page_time: Duration, random: Random, count: Count) -> App {
+        let origin = guard::origin_of(&api.settings().auth_url);
+        App {
+            cookies: Cookies { secure: origin.starts_with("https://") },
+            policy: guard::policy(&origin),
+            sessions: Sessions::default(),
+            pages: Semaphore::new(PAGES_AT_ONCE),
+            api,
+            page_time,
+            count,
+            origin,
+            random,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Micros {
+        self.api.now()
+    }
+
+    pub(crate) fn cookie_name(&self) -> String {
+        self.cookies.named("bowline-console")
+    }
+
+    /// The session of the request's cookie.
+    pub(crate) fn session(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
+        let key = self.key_of(headers)?;
+        self.sessions.find(&key, self.now()).map(|session| (key, session))
+    }
+
+    fn key_of(&self, headers: &HeaderMap) -> Option<Key> {
+        let cookie = cookies::read(headers, &self.cookie_name())?;
+        let cookie: [u8; 32] = URL_SAFE_NO_PAD.decode(cookie).ok()?.try_into().ok()?;
+        Some(self.key(&cookie))
+    }
+
+    fn key(&self, cookie: &[u8; 32]) -> Key {
+        self.api.mac("session", cookie)
+    }
+
+    /// What a form of this session must carry to be sent to this address.
+    pub(crate) fn form_token(&self, key: &Key, action: &str) -> String {
+        let message = [key.as_slice(), action.as_bytes()].concat();
+        URL_SAFE_NO_PAD.encode(self.api.mac("form", &message))
+    }
+}
+
+impl BrowserSessions for App {
+    fn begin(&self, token: String, label: &str) -> Result<HeaderValue> {
+        let token = HeldToken::new(token);
+        let facts = self.api.facts(&token)?;
+        let (now, cookie) = (self.now(), (self.random)());
+        let (pages, queue) = Session::permits();
+        let session = Session {
+            subject: facts.subject.as_str().to_owned(),
+            label: label.to_owned(),
+            is_operator: facts.subject.as_str() == OPERATOR,
+            provider: facts.provider.clone(),
+            pages,
+            queue,
+            ends_at: facts.expires_at,
+            token,
+        };
+        let seconds = (session.ends_at - now).max(0) / 1_000_000;
+        self.sessions.begin(self.key(&cookie), session, now);
+        let header = self.cookies.set(&self.cookie_name(), &URL_SAFE_NO_PAD.encode(cookie), seconds);
+        header.ok_or_else(|| Error::internal("the cookie does not fit into a header"))
+    }
+
+    fn end(&self, request: &HeaderMap) {
+        if let Some(key) = self.key_of(request) {
+            self.sessions.end(&key);
+        }
+    }
+
+    fn is_page(&self, path: &str) -> bool {
+        is_page(path)
+    }
+}
+
+/// Whether a path with its query is that of a page, and nothing that two parsers could read differently.
+pub(crate) fn is_page(path: &str) -> bool {
+    let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && !b"\\\"<>".contains(&byte));
+    if path.len() > LONGEST_PATH || !is_plain {
+        return false;
+    }
+    let Some(rest) = path.strip_prefix(PREFIX) else { return false };
+    let place = rest.split(['?', '#']).next().unwrap_or_default();
+    let is_inside = rest.is_empty() || rest.starts_with(['/', '?']);
+    let is_other = place.starts_with("/sign-") || place.starts_with("/assets");
+    is_inside && !is_other && !place.contains("//") && !place.contains("..") && !place.contains('%')
+}
+
+/// Counts every page and form, and writes its line.
+pub(crate) fn front(app: &App) -> Front {
+    // What counts is decided with the session: see `guard::admitted`.
+    let admit = |_: &str, _: &RequestOrigin| Ok(());
+    let render_rejection = |_: &str, error: Error| shell::problem(None, &error, "", None);
+    Front { transport: "console", name, admit: Arc::new(admit), render_rejection, count: app.count.clone() }
+}
+
+fn name(verb: &Method, path: &str) -> &'static str {
+    match verb.as_str() {
+        "GET" if path.starts_with(assets::PREFIX) => "console.asset",
+        "GET" => "console.page",
+        "POST" => "console.form",
+        _ => "console.unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_pages_follows_a_sign_in() {
+        for page in ["/console", "/console/", "/console?x=1", "/console/groups?in=a%2Fb&q=x//y"] {
+            assert!(is_page(page), "{page}");
+        }
+        for other in [
+            "",
+            "/",
+            "//evil.example/console/",
+            "https://evil.example/console/",
+            "/consoles",
+            "/console.evil.example",
+            "/console//evil.example",
+            "/console/../oauth",
+            "/console/%2e%2e/oauth",
+            "/console\\evil",
+            "/console/\r\nx",
+            "/console/é",
+            "/console/sign-out",
+            "/console/sign-in?return=x",
+            "/console/assets/x.js",
+        ] {
+            assert!(!is_page(other), "{other}");
+        }
+    }
+}

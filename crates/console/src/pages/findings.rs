@@ -1,0 +1,203 @@
+use bowline_contract::bowline::registry::v1::rpc::replication::ListUpstreams;
+use bowline_contract::bowline::registry::v1::{ListUpstreamsRequest, UpstreamState};
+use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
+use bowline_contract::bowline::vulnerabilities::v1::{
+    FindingStatus, GetPostureRequest, ImageFinding, ListFindingsRequest, PostureSummary, SeverityCounts,
+};
+use bowline_contract::v1::registry::sync_status::Status;
+use bowline_contract::v1::registry::vulnerability::Severity;
+use bowline_core::Result;
+use maud::{Markup, html};
+
+use crate::components::{Field, List, facts, filters, link, section, table};
+use crate::shell::Content;
+use crate::values::{badge, code, day, none, text, time, words};
+use crate::visit::{ROWS, Visit};
+
+const STATUSES: [(&str, &str); 6] = [
+    ("", "any"),
+    ("FINDING_STATUS_NO_ADVISORY", "no advisory"),
+    ("FINDING_STATUS_UNDER_REVIEW", "under review"),
+    ("FINDING_STATUS_AFFECTED", "affected"),
+    ("FINDING_STATUS_FIXED", "fixed"),
+    ("FINDING_STATUS_NOT_AFFECTED", "not affected"),
+];
+
+/// Open findings of the newest scans in a group and below.
+pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
+    let Some(scope) = scope(visit) else { return Ok(choose("Findings")) };
+    let status = visit.query.get("status").and_then(FindingStatus::from_str_name);
+    let request = ListFindingsRequest {
+        scope,
+        statuses: status.into_iter().map(i32::from).collect(),
+        query: visit.query.text("q"),
+        page_size: ROWS,
+        page_token: visit.query.text("page"),
+        ..ListFindingsRequest::default()
+    };
+    let response = visit.call::<ListFindings>(request).await?;
+    let list = List {
+        caption: "Findings",
+        heads: &["Vulnerability", "Severity", "Package", "Version", "Fixed in", "Image", "Advisory", "Scanned"],
+        rows: response.findings.iter().map(row).collect(),
+        next: &response.next_page_token,
+        total: None,
+        empty: "There is no finding that you may see here. Images without a scan have none either.",
+        filters: &["q", "status"],
+    };
+    let fields = [
+        Field::Text { name: "q", label: "Vulnerability or package" },
+        Field::Choice { name: "status", label: "Advisory", options: &STATUSES },
+    ];
+    Ok(Content::new("Findings", html! { (filters(visit, &["in"], &fields)) (list.render(visit)) }))
+}
+
+fn scope(visit: &Visit) -> Option<String> {
+    Some(visit.scope()).filter(|scope| !scope.is_empty())
+}
+
+/// What stands on a page that is about one group, before one is chosen.
+fn choose(title: &str) -> Content {
+    let body = html! {
+        p { "This page is about an organization or group: choose one, its page leads here." }
+        p { a.button href="/console/" { "Organizations" } }
+    };
+    Content::new(title, body)
+}
+
+fn row(finding: &ImageFinding) -> Vec<Markup> {
+    let severity = Severity::try_from(finding.severity).unwrap_or_default();
+    let status = FindingStatus::try_from(finding.status).unwrap_or_default();
+    let image = finding.tags.first().unwrap_or(&finding.digest);
+    vec![
+        text(&finding.vulnerability),
+        text(&words(severity.as_str_name(), "SEVERITY_")),
+        text(&finding.package),
+        code(&finding.version),
+        text(&finding.fixed_versions.join(", ")),
+        link(
+            "/console/image",
+            &[("repo", &finding.repo_uid), ("digest", &finding.digest)],
+            &format!("{} {image}", finding.repo_name),
+        ),
+        match &finding.advisory {
+            Some(advisory) => html! {
+                (link("/console/advisory", &[("uid", &advisory.uid)], &advisory.advisory_id)) " "
+                (badge("plain", &words(status.as_str_name(), "FINDING_STATUS_")))
+            },
+            None => none(),
+        },
+        time(finding.report_time.as_ref()),
+    ]
+}
+
+/// Open findings by day, by age, and how long fixes took.
+pub(super) async fn posture(visit: &mut Visit) -> Result<Content> {
+    let Some(scope) = scope(visit) else { return Ok(choose("Posture")) };
+    let request = GetPostureRequest { scope, ..GetPostureRequest::default() };
+    let summary = visit.call::<GetPosture>(request).await?;
+    let about = facts(&[
+        ("Vulnerabilities", text(&summary.vulnerabilities.to_string())),
+        ("Repositories", text(&format!("{} of {} counted", summary.counted_repos, summary.repos))),
+        ("Newest scan", time(summary.report_time.as_ref())),
+    ]);
+    let ages: Vec<_> = summary
+        .ages
+        .iter()
+        .map(|age| {
+            let range = if age.to_days > 0 {
+                format!("{} to {}", age.from_days, age.to_days)
+            } else {
+                format!("from {}", age.from_days)
+            };
+            counts(text(&range), age.open.as_ref())
+        })
+        .collect();
+    let body = html! {
+        (about)
+        @if summary.incomplete { p.notice { "Not everything was counted: choose a smaller group." } }
+        (section("days", "Open by day (UTC)", &days(&summary)))
+        (section("ages", "Open by age", &table("Days since they were found", &AGE_HEADS, &ages)))
+        (section("fixes", "Time to a fix", &fixes(&summary)))
+    };
+    Ok(Content::new("Posture", body))
+}
+
+const AGE_HEADS: [&str; 7] = ["Days", "Critical", "High", "Medium", "Low", "Negligible", "Unknown"];
+const DAY_HEADS: [&str; 7] = ["Day", "Critical", "High", "Medium", "Low", "Negligible", "Unknown"];
+
+fn counts(name: Markup, counts: Option<&SeverityCounts>) -> Vec<Markup> {
+    let counts = counts.copied().unwrap_or_default();
+    let numbers = [counts.critical, counts.high, counts.medium, counts.low, counts.negligible, counts.unknown];
+    std::iter::once(name).chain(numbers.map(|number| text(&number.to_string()))).collect()
+}
+
+fn days(summary: &PostureSummary) -> Markup {
+    let rows: Vec<_> = summary
+        .days
+        .iter()
+        .rev()
+        .map(|one| {
+            let name = html! {
+                (day(one.day.as_ref()))
+                @if one.unreported_images > 0 { " " span.small { (one.unreported_images) " without a scan" } }
+            };
+            counts(name, one.open.as_ref())
+        })
+        .collect();
+    table("Findings that were open, the newest day first", &DAY_HEADS, &rows)
+}
+
+fn fixes(summary: &PostureSummary) -> Markup {
+    if summary.fix_times.is_empty() {
+        return html! { p.empty { "Nothing has been fixed in this time." } };
+    }
+    let rows: Vec<_> = summary
+        .fix_times
+        .iter()
+        .map(|one| {
+            let severity = Severity::try_from(one.severity).unwrap_or_default();
+            vec![
+                text(&words(severity.as_str_name(), "SEVERITY_")),
+                text(&one.fixed.to_string()),
+                text(&one.median_days.to_string()),
+                text(&one.p90_days.to_string()),
+            ]
+        })
+        .collect();
+    table("Days from finding to fix", &["Severity", "Fixed", "Median", "90 of 100 within"], &rows)
+}
+
+/// Repositories that get their content from another registry.
+pub(super) async fn upstreams(visit: &mut Visit) -> Result<Content> {
+    let Some(parent) = scope(visit) else { return Ok(choose("Upstreams")) };
+    let request = ListUpstreamsRequest {
+        parent,
+        failed_only: visit.query.get("failed") == Some("true"),
+        page_size: ROWS,
+        page_token: visit.query.text("page"),
+    };
+    let response = visit.call::<ListUpstreams>(request).await?;
+    let list = List {
+        caption: "Upstreams",
+        heads: &["Repository", "State", "Checked", "Error"],
+        rows: response.upstreams.iter().map(upstream).collect(),
+        next: &response.next_page_token,
+        total: None,
+        empty: "No repository here has an upstream.",
+        filters: &["failed"],
+    };
+    let options = [("", "all"), ("true", "failed")];
+    let fields = [Field::Choice { name: "failed", label: "Show", options: &options }];
+    Ok(Content::new("Upstreams", html! { (filters(visit, &["in"], &fields)) (list.render(visit)) }))
+}
+
+fn upstream(state: &UpstreamState) -> Vec<Markup> {
+    let status = Status::try_from(state.status).unwrap_or_default();
+    vec![
+        link("/console/repository", &[("uid", &state.repo_uid)], &state.repo_name),
+        text(&words(status.as_str_name(), "STATUS_")),
+        time(state.check_time.as_ref()),
+        text(&state.error),
+    ]
+}

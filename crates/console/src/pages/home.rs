@@ -1,0 +1,46 @@
+use bowline_contract::v1::common::UidpFilter;
+use bowline_contract::v2::iam::ListGroupsRequest;
+use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
+use bowline_core::Result;
+use maud::html;
+
+use super::groups;
+use crate::components::List;
+use crate::shell::Content;
+use crate::values::code;
+use crate::visit::{ROWS, Visit};
+
+/// The organizations that the caller sees.
+pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
+    let request = ListGroupsRequest {
+        uidp: Some(UidpFilter { in_root: true, ..UidpFilter::default() }),
+        page_size: ROWS,
+        page_token: visit.query.text("page"),
+        ..ListGroupsRequest::default()
+    };
+    let response = visit.call::<ListGroups>(request).await?;
+    let is_empty = response.groups.is_empty() && visit.query.get("page").is_none();
+    let list = List {
+        caption: "Organizations",
+        heads: &groups::HEADS,
+        rows: response.groups.iter().map(groups::row).collect(),
+        next: &response.next_page_token,
+        total: response.total_count,
+        empty: "You are not a member of an organization yet.",
+        filters: &[],
+    };
+    Ok(Content::new(
+        "Organizations",
+        html! {
+            (list.render(visit))
+            @if is_empty {
+                @if visit.session.is_operator {
+                    p { "Make the first one on the command line:" }
+                    pre tabindex="0" data-copy { code { "bowline iam organizations create acme" } }
+                } @else {
+                    p { "Send your id to an administrator, who can give you a role: " (code(&visit.session.subject)) }
+                }
+            }
+        },
+    ))
+}

@@ -1,0 +1,118 @@
+use bowline_contract::bowline::iam::v1::rpc::access_requests::ListAccessRequests;
+use bowline_contract::bowline::iam::v1::{AccessRequest, ListAccessRequestsRequest};
+use bowline_contract::v2::iam::identity_provider::Configuration;
+use bowline_contract::v2::iam::rpc::group_invites_service::ListGroupInvites;
+use bowline_contract::v2::iam::rpc::identity_providers_service::ListIdentityProviders;
+use bowline_contract::v2::iam::{GroupInvite, IdentityProvider, ListGroupInvitesRequest, ListIdentityProvidersRequest};
+use bowline_core::Result;
+use maud::{Markup, html};
+
+use super::{below, parent, part};
+use crate::components::{List, link, refused, section, table};
+use crate::shell::Content;
+use crate::values::{badge, code, none, text, time, yes};
+use crate::visit::{ROWS, Visit};
+
+/// Invitations in a group and below, and requests for access to the group. Codes of invitations are shown when they are
+/// made, and never again.
+pub(super) async fn invites(visit: &mut Visit) -> Result<Content> {
+    let scope = visit.scope();
+    let request = ListGroupInvitesRequest {
+        uidp: below(&scope),
+        page_size: ROWS,
+        page_token: visit.query.text("page"),
+        ..ListGroupInvitesRequest::default()
+    };
+    let response = visit.call::<ListGroupInvites>(request).await?;
+    let list = List {
+        caption: "Invitations",
+        heads: &["For", "Role", "Group", "Once", "Ends", "Created"],
+        rows: response.group_invites.iter().map(invite).collect(),
+        next: &response.next_page_token,
+        total: response.total_count,
+        empty: "There is no invitation that you may see here. Make one with: bowline iam invites create",
+        filters: &[],
+    };
+    let mut body = html! { (list.render(visit)) };
+    if !scope.is_empty() {
+        let request = ListAccessRequestsRequest { group: scope, page_size: ROWS, page_token: String::new() };
+        let requests = part(visit.call::<ListAccessRequests>(request).await)?;
+        let method = visit.last_method();
+        let shown = match &requests {
+            Ok(response) if response.requests.is_empty() => html! { p.empty { "No one asks for access." } },
+            Ok(response) => {
+                let rows: Vec<_> = response.requests.iter().map(access_request).collect();
+                table("Requests for access", &["Name", "E-mail", "Identity", "Since"], &rows)
+            }
+            Err(error) => refused(error, method),
+        };
+        body = html! { (body) (section("requests", "Requests for access", &shown)) };
+    }
+    Ok(Content::new("Invitations", body))
+}
+
+fn invite(invite: &GroupInvite) -> Vec<Markup> {
+    let role = invite.role.as_ref().map_or(invite.role_uid.as_str(), |role| role.name.as_str());
+    let group = parent(&invite.uid);
+    vec![
+        if invite.email.is_empty() {
+            html! { "anyone with the code" }
+        } else {
+            text(&invite.email)
+        },
+        link("/console/role", &[("uid", &invite.role_uid)], role),
+        link("/console/group", &[("uid", group)], group),
+        yes(invite.single_use),
+        time(invite.expiration_time.as_ref()),
+        time(invite.create_time.as_ref()),
+    ]
+}
+
+fn access_request(request: &AccessRequest) -> Vec<Markup> {
+    vec![
+        text(&request.name),
+        text(&request.email),
+        link("/console/identity", &[("uid", &request.identity)], &request.identity),
+        time(request.request_time.as_ref()),
+    ]
+}
+
+/// Identity providers of organizations.
+pub(super) async fn providers(visit: &mut Visit) -> Result<Content> {
+    let request = ListIdentityProvidersRequest {
+        uidp: below(&visit.scope()),
+        page_size: ROWS,
+        page_token: visit.query.text("page"),
+        ..ListIdentityProvidersRequest::default()
+    };
+    let response = visit.call::<ListIdentityProviders>(request).await?;
+    let list = List {
+        caption: "Identity providers",
+        heads: &["Name", "Issuer", "Client", "Groups by", "Directory", "Default role", "Id"],
+        rows: response.identity_providers.iter().map(provider).collect(),
+        next: &response.next_page_token,
+        total: response.total_count,
+        empty: "There is no identity provider that you may see here. Make one with: bowline iam identity-providers create",
+        filters: &[],
+    };
+    Ok(Content::new("Identity providers", list.render(visit)))
+}
+
+fn provider(provider: &IdentityProvider) -> Vec<Markup> {
+    let Some(Configuration::Oidc(oidc)) = &provider.configuration else {
+        return vec![text(&provider.name), none(), none(), none(), none(), none(), code(&provider.uid)];
+    };
+    let directory = match &provider.scim {
+        Some(scim) if scim.enabled => badge("good", "on"),
+        _ => badge("plain", "off"),
+    };
+    vec![
+        text(&provider.name),
+        code(&oidc.issuer),
+        code(&oidc.client_id),
+        code(&oidc.groups_claim),
+        directory,
+        link("/console/role", &[("uid", &provider.default_role)], &provider.default_role),
+        code(&provider.uid),
+    ]
+}

@@ -1,0 +1,270 @@
+//! One request for a page: who asks, and the calls that the page makes.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline_calls::{Server, ShellForms};
+use bowline_contract::Method;
+use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
+use bowline_core::{Code, Detail, Error, Reason, Result};
+use bowline_fronts::{AccessLine, write_failure};
+use bowline_pipeline::{Outcome, ReadCall, RequestOrigin};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use prost::Message as _;
+use prost_reflect::FieldDescriptor;
+
+use crate::app::App;
+use crate::query::Query;
+use crate::sessions::{Key, Session};
+
+/// Maximum calls of one page.
+const MAX_CALLS: usize = 12;
+/// The name that calls of any method have in counts and in the access log: names there are few and fixed.
+const ANY: &str = "console.call";
+/// Rows of a page of a list.
+pub(crate) const ROWS: i32 = 50;
+
+/// Maximum bytes of the responses that a page can be had as data of.
+const MAX_DATA: usize = 8 << 20;
+
+/// A call that the page made.
+struct Recorded {
+    method: usize,
+    payload: Bytes,
+    /// Kept where the page was asked for as data.
+    outcome: Option<std::result::Result<Bytes, String>>,
+}
+
+/// A call that a page made, for the page as data.
+pub(crate) struct Called {
+    pub(crate) method: usize,
+    /// The response in wire format, or the message of the error.
+    pub(crate) outcome: std::result::Result<Bytes, String>,
+    /// Name of the field with the list that the method returns, if it returns one.
+    pub(crate) list: Option<String>,
+}
+
+/// A request for a page, by a signed-in caller.
+pub(crate) struct Visit {
+    pub(crate) app: Arc<App>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) key: Key,
+    pub(crate) path: &'static str,
+    pub(crate) query: Query,
+    /// Name of the group that the page is about, where the caller may list it.
+    pub(crate) scope_name: Option<String>,
+    origin: RequestOrigin,
+    calls: Vec<Recorded>,
+    /// When the page must be done.
+    deadline: Instant,
+}
+
+/// A call of the page as it is shown.
+pub(crate) struct Shown {
+    pub(crate) method: String,
+    /// Absent for a request that no shell line can hold.
+    pub(crate) forms: Option<ShellForms>,
+}
+
+impl Visit {
+    pub(crate) fn new(
+        app: Arc<App>,
+        (key, session): (Key, Arc<Session>),
+        path: &'static str,
+        query: Query,
+        origin: RequestOrigin,
+    ) -> Visit {
+        let deadline = Instant::now() + app.page_time;
+        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new(), deadline }
+    }
+
+    /// Calls a method that only reads, as the signed-in caller.
+    ///
+    /// # Errors
+    /// What the API would return to the same caller; INTERNAL for a method that changes something.
+    pub(crate) async fn call<M: Method>(&mut self, request: M::Request) -> Result<M::Response> {
+        let method = self.app.api.contract().by_full_name(M::FULL_NAME);
+        let method = method.ok_or_else(|| Error::internal(format!("the contract has no {}", M::FULL_NAME)))?.index;
+        let answer = self.read(M::FULL_NAME, method, request.encode_to_vec().into()).await?;
+        let decoded = M::Response::decode(answer).map_err(Error::internal);
+        decoded.inspect_err(|error| write_failure(M::FULL_NAME, &self.id_of_call(), error))
+    }
+
+    /// Calls a method that only reads by its position in the table, and returns its response as JSON.
+    ///
+    /// # Errors
+    /// Those of [`Visit::call`].
+    pub(crate) async fn call_any(&mut self, method: usize, payload: Bytes) -> Result<serde_json::Value> {
+        let answer = self.read(ANY, method, payload).await?;
+        let output = &self.app.api.contract().method(method).output;
+        let json = self.json(output.full_name(), &answer);
+        json.ok_or_else(|| Error::internal("a response is not a message of the contract"))
+    }
+
+    /// Runs a call under the name that it is counted by.
+    async fn read(&mut self, counted: &'static str, method: usize, payload: Bytes) -> Result<Bytes> {
+        if self.calls.len() >= MAX_CALLS {
+            return Err(Error::internal("a page made too many calls"));
+        }
+        self.calls.push(Recorded { method, payload: payload.clone(), outcome: None });
+        let request_id = self.id_of_call();
+        let (token, peer) = (&self.session.token, self.origin.address);
+        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
+        let outcome = self.run(counted, &request_id, self.app.api.read(call)).await;
+        let name = &self.app.api.contract().method(method).full_name;
+        let outcome = outcome.inspect_err(|error| write_failure(name, &request_id, error));
+        if self.query.get("format").is_some() {
+            self.keep(&outcome)?;
+        }
+        outcome
+    }
+
+    /// Keeps the outcome of the last call for the page as data.
+    fn keep(&mut self, outcome: &Result<Bytes>) -> Result<()> {
+        let kept = self.calls.iter().filter_map(|call| call.outcome.as_ref()?.as_ref().ok()).map(Bytes::len);
+        let bytes = kept.sum::<usize>() + outcome.as_ref().map_or(0, Bytes::len);
+        if bytes > MAX_DATA {
+            let text =
+                format!("This page has more than {} MiB of data: read it with the calls of the page.", MAX_DATA >> 20);
+            return Err(Error::new(Reason::FailedPrecondition, text));
+        }
+        if let Some(call) = self.calls.last_mut() {
+            call.outcome = Some(outcome.as_ref().cloned().map_err(|error| error.message().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Ends the session that the caller's token belongs to, at the server.
+    ///
+    /// # Errors
+    /// The token goes on being valid until its end.
+    pub(crate) async fn end_session(&self) -> Result<()> {
+        let facts = self.app.api.facts(&self.session.token);
+        if facts.is_ok_and(|facts| facts.session.is_none()) {
+            return Ok(());
+        }
+        let request_id = self.id_of_call();
+        let ending = self.app.api.end_session(&self.session.token, self.origin.address, &request_id);
+        let ending = async { ending.await.unwrap_or_else(|| Outcome::failed(no_session())) };
+        let ended = self.run(EndSession::FULL_NAME, &request_id, ending).await;
+        match ended.inspect_err(|error| write_failure(EndSession::FULL_NAME, &request_id, error)) {
+            // It has ended already, or the token never belonged to one.
+            Err(error) if !matches!(error.code(), Code::NotFound | Code::Unauthenticated) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for something for as long as the page may take.
+    ///
+    /// # Errors
+    /// DEADLINE_EXCEEDED.
+    pub(crate) async fn in_time<T, E>(&self, ready: impl Future<Output = std::result::Result<T, E>>) -> Result<T>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        match tokio::time::timeout_at(self.deadline.into(), ready).await {
+            Ok(ready) => ready.map_err(Error::internal),
+            Err(_) => Err(too_long(self.app.page_time)),
+        }
+    }
+
+    fn id_of_call(&self) -> String {
+        format!("{}.{}", self.origin.request_id, self.calls.len())
+    }
+
+    /// Runs a call within the time of the page, counts it and writes its line.
+    async fn run(
+        &self,
+        method: &'static str,
+        request_id: &str,
+        call: impl Future<Output = Outcome> + Send,
+    ) -> Result<Bytes> {
+        let started = Instant::now();
+        let run = AssertUnwindSafe(call).catch_unwind();
+        let outcome = match tokio::time::timeout_at(self.deadline.into(), run).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Outcome::failed(Error::internal("the handler panicked")),
+            Err(_) => Outcome::failed(too_long(self.app.page_time)),
+        };
+        let code = outcome.result.as_ref().err().map(Error::code);
+        (self.app.count)(method, code, started.elapsed());
+        AccessLine {
+            transport: "console",
+            method,
+            path: "",
+            previewed: "",
+            principal: &outcome.principal,
+            scope: &outcome.scope,
+            status: None,
+            code,
+            elapsed: started.elapsed(),
+            request_id,
+        }
+        .write();
+        outcome.result.map(|answer| answer.payload)
+    }
+
+    /// A message inside an answer as JSON; absent for a type that the contract does not have.
+    pub(crate) fn json(&self, type_url: &str, wire: &[u8]) -> Option<serde_json::Value> {
+        let tables = self.app.api.tables();
+        let id = tables.message(type_url.rsplit('/').next().unwrap_or(type_url))?;
+        let options = bowline_transcode::JsonOptions { proto_names: true, emit_defaults: false };
+        let mut json = Vec::new();
+        tables.to_json(id, wire, &options, &mut json).ok()?;
+        serde_json::from_slice(&json).ok()
+    }
+
+    pub(crate) fn request_id(&self) -> &str {
+        &self.origin.request_id
+    }
+
+    /// UIDP of the group that the page is about; empty for everything that is visible.
+    pub(crate) fn scope(&self) -> String {
+        self.query.text("in")
+    }
+
+    pub(crate) fn has_called(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Full name of the method that was called last.
+    pub(crate) fn last_method(&self) -> Option<&str> {
+        self.calls.last().map(|call| self.app.api.contract().method(call.method).full_name.as_str())
+    }
+
+    /// The calls, where the page was asked for as data.
+    pub(crate) fn called(&self) -> Vec<Called> {
+        let is_list = |field: &FieldDescriptor| field.is_list() && field.kind().as_message().is_some();
+        let called = self.calls.iter().filter_map(|call| {
+            let outcome = call.outcome.clone()?;
+            let list = self.app.api.contract().method(call.method).output.fields().find(is_list);
+            Some(Called { method: call.method, outcome, list: list.map(|field| field.name().to_owned()) })
+        });
+        called.collect()
+    }
+
+    /// The calls that the page made so far.
+    pub(crate) fn shown_calls(&self) -> Vec<Shown> {
+        self.calls.iter().map(|call| self.forms(call.method, &call.payload)).collect()
+    }
+
+    /// A request as it is shown.
+    pub(crate) fn forms(&self, method: usize, request: &[u8]) -> Shown {
+        let api = &self.app.api;
+        let server = Server { base_url: &api.settings().base_url };
+        let method = api.contract().method(method);
+        Shown { method: method.full_name.clone(), forms: ShellForms::new(server, api.tables(), method, request).ok() }
+    }
+}
+
+fn too_long(time: Duration) -> Error {
+    let text = format!("Deadline exceeded: the page took longer than {} s", time.as_secs());
+    Error::new(Reason::DeadlineExceeded, text).with(Detail::RetryAfter(Duration::from_secs(1)))
+}
+
+fn no_session() -> Error {
+    Error::new(Reason::NotFound, "Not found: the token belongs to no session")
+}

@@ -1,0 +1,158 @@
+//! Calls that only read, for a front that must not be able to change anything.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bowline_contract::bowline::people::v1::EndSessionRequest;
+use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
+use bowline_contract::{Auth, Contract, Method as _};
+use bowline_core::{Error, Micros, Reason, Result};
+use bowline_transcode::Tables;
+use bytes::Bytes;
+use prost::Message as _;
+
+use crate::call::{Call, Transport};
+use crate::dispatch::{Outcome, Pipeline};
+use crate::principal::TokenFacts;
+use crate::rate_limit::Surface;
+use crate::settings::Settings;
+
+/// An access token that a front keeps for a browser. It can be used for calls that read, and cannot be read or printed.
+pub struct HeldToken(String);
+
+impl HeldToken {
+    /// Keeps a token, which is not validated by this.
+    pub fn new(bearer: String) -> HeldToken {
+        HeldToken(bearer)
+    }
+
+    /// Memory that the token takes.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// A call of a method that only reads.
+pub struct ReadCall<'a> {
+    /// Position of the method in the table.
+    pub method: usize,
+    /// The request in wire format.
+    pub payload: Bytes,
+    pub token: &'a HeldToken,
+    /// The address that calls.
+    pub peer: IpAddr,
+    /// Id of the request, given or made.
+    pub request_id: &'a str,
+}
+
+/// The pipeline without what changes something: no handlers, no storage, no keys, no tokens of others.
+#[derive(Clone)]
+pub struct ReadOnlyPipeline {
+    pipeline: Arc<Pipeline>,
+}
+
+impl ReadOnlyPipeline {
+    /// Restricts a pipeline to methods that only read.
+    pub fn new(pipeline: Arc<Pipeline>) -> ReadOnlyPipeline {
+        ReadOnlyPipeline { pipeline }
+    }
+
+    pub fn contract(&self) -> &Contract {
+        &self.pipeline.contract
+    }
+
+    /// Conversion tables of all messages.
+    pub fn tables(&self) -> &Tables {
+        &self.pipeline.tables
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.pipeline.settings
+    }
+
+    pub fn now(&self) -> Micros {
+        self.pipeline.clock.now()
+    }
+
+    /// A keyed digest for purposes of the console. Those of other parts of the server are independent.
+    pub fn mac(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
+        self.pipeline.vault.mac(&format!("console {purpose}"), message)
+    }
+
+    /// Counts a request without a token, by the address it came from.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED with the time to wait.
+    pub fn count_address(&self, surface: Surface, address: IpAddr) -> Result<()> {
+        self.pipeline.limits.count_address(surface, Some(address))
+    }
+
+    /// Counts a request of an authenticated caller.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED with the time to wait.
+    pub fn count_principal(&self, surface: Surface, subject: &str) -> Result<()> {
+        self.pipeline.limits.count_principal(surface, subject)
+    }
+
+    /// Verifies a token of the API, and returns what it says of its holder.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED: the token is not valid.
+    pub fn facts(&self, token: &HeldToken) -> Result<TokenFacts> {
+        let audiences = [self.settings().api_audience.as_str()];
+        let principal = self.pipeline.authenticator.authenticate(Some(&token.0), &audiences, self.now())?;
+        let facts = principal.token().cloned();
+        facts.ok_or_else(|| Error::new(Reason::Unauthenticated, "Unauthenticated: the token names no caller"))
+    }
+
+    /// Runs a call to its result, if its method only reads; fails with INTERNAL for another one.
+    pub async fn read(&self, call: ReadCall<'_>) -> Outcome {
+        if self.only_reads(call.method) {
+            return self.dispatch(call).await;
+        }
+        let name = &self.contract().method(call.method).full_name;
+        Outcome::failed(Error::internal(format!("a front that only reads called {name}")))
+    }
+
+    /// Whether a method only reads: by its route, by its handler, and with one response that holds no token.
+    pub fn only_reads(&self, method: usize) -> bool {
+        let info = self.contract().method(method);
+        let may_issue_tokens = matches!(info.auth, Auth::Own);
+        info.only_reads() && !info.server_streaming && !may_issue_tokens && !self.pipeline.handlers.writes(method)
+    }
+
+    /// Ends the session that a token belongs to, and the token with it; absent where it belongs to none. Nothing else
+    /// here changes anything.
+    pub async fn end_session(&self, token: &HeldToken, peer: IpAddr, request_id: &str) -> Option<Outcome> {
+        let id = match self.facts(token) {
+            Ok(facts) => facts.session?,
+            Err(error) => return Some(Outcome::failed(error)),
+        };
+        let Some(method) = self.contract().by_full_name(EndSession::FULL_NAME).map(|method| method.index) else {
+            return Some(Outcome::failed(Error::internal("the contract has no Sessions.EndSession")));
+        };
+        let payload = EndSessionRequest { id }.encode_to_vec().into();
+        Some(self.dispatch(ReadCall { method, payload, token, peer, request_id }).await)
+    }
+
+    async fn dispatch(&self, call: ReadCall<'_>) -> Outcome {
+        let bearer = Some(call.token.0.clone());
+        match self.pipeline.admit(call.method, bearer, Some(call.peer)) {
+            Err(error) => Outcome::failed(error),
+            Ok(caller) => {
+                let call = Call {
+                    method: call.method,
+                    payload: call.payload,
+                    caller,
+                    request_id: call.request_id.to_owned(),
+                    transport: Transport::Rest,
+                    present: None,
+                    slice: None,
+                    resume: None,
+                };
+                self.pipeline.dispatch(call).await
+            }
+        }
+    }
+}
