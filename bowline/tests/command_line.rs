@@ -20,6 +20,8 @@ mod examples_table;
 mod feeds;
 #[path = "command_line/full_disk.rs"]
 mod full_disk;
+#[path = "command_line/greeting.rs"]
+mod greeting;
 #[path = "command_line/keys.rs"]
 mod keys;
 #[path = "command_line/libraries.rs"]

@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod backup;
 pub mod contract;
+mod greeting;
 pub mod keys;
 pub mod migrate;
 pub mod openapi;

@@ -6,7 +6,7 @@ use bowline_core::SystemClock;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::commands::print;
+use crate::commands::greeting;
 use crate::error::StartError;
 use crate::notify::Supervisor;
 use crate::options::{LogFormat, Options};
@@ -25,7 +25,7 @@ async fn execute(options: Options) -> Result<(), StartError> {
     }
     let supervisor = Supervisor::of_this_process();
     let server = Server::start(&options, Arc::new(SystemClock)).await?;
-    greet(&options, &server)?;
+    greeting::print(&options, &server).await?;
     supervisor.say("READY=1");
     let outcome = tokio::select! {
         signal = wait_for_signal() => Ok(signal?),
@@ -59,35 +59,6 @@ fn start_log(options: &Options) -> Result<(), StartError> {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     started.map_err(|error| StartError::Defect(error.to_string()))
-}
-
-/// Says where everything is, and three lines to paste.
-fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
-    let settings = &server.parts().settings;
-    let storage = match &options.database_url {
-        Some(_) => "PostgreSQL".to_owned(),
-        None => format!("{}", options.data_dir().join("bowline.db").display()),
-    };
-    let (flag, location) = match (&options.database_url, &options.config) {
-        (_, Some(config)) => ("--config", config.display().to_string()),
-        (Some(_), None) => ("--key-file", options.key_file()?.display().to_string()),
-        (None, None) => ("--data-dir", options.data_dir().display().to_string()),
-    };
-    print(&format!(
-        "Bowline {version} serves\n  \
-           API        {base}   (REST and gRPC)\n  \
-           tokens     {auth}/sts/exchange\n  \
-           admin      http://{admin}   (/livez, /readyz, /metrics)\n  \
-           storage    {storage}\n\n\
-         To begin, paste:\n  \
-           export BOWLINE_API={base}\n  \
-           export BOWLINE_TOKEN=$(bowline operator token --reason \"first look\" {flag} {location})\n  \
-           bowline iam groups create my-organization\n\n",
-        version = env!("CARGO_PKG_VERSION"),
-        base = settings.base_url,
-        auth = settings.auth_url,
-        admin = server.admin_address(),
-    ))
 }
 
 async fn wait_for_signal() -> Result<(), StartError> {

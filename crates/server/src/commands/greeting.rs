@@ -1,0 +1,72 @@
+//! What `bowline serve` prints when it is up: where everything is, and how to begin.
+
+use std::io::IsTerminal as _;
+
+use bowline_authn::crypto::random_bytes;
+use bowline_identity::people;
+
+use crate::error::StartError;
+use crate::options::Options;
+use crate::server::Server;
+
+/// Prints it to stdout.
+///
+/// # Errors
+/// stdout is closed, or the options name no key file.
+pub(super) async fn print(options: &Options, server: &Server) -> Result<(), StartError> {
+    let settings = &server.parts().settings;
+    let storage = match &options.database_url {
+        Some(_) => "PostgreSQL".to_owned(),
+        None => format!("{}", options.data_dir().join("bowline.db").display()),
+    };
+    let access = access(options)?;
+    let (base, auth) = (&settings.base_url, &settings.auth_url);
+    let mut text = format!("Bowline {} serves\n", env!("CARGO_PKG_VERSION"));
+    text += &format!("  API        {base}   (REST and gRPC)\n  tokens     {auth}/sts/exchange\n");
+    if options.has_console() {
+        text += &format!("  console    {auth}/console\n");
+    }
+    text += &format!("  admin      http://{}   (/livez, /readyz, /metrics)\n", server.admin_address());
+    text += &format!("  storage    {storage}\n\n");
+    if options.has_console() {
+        text += &operator_entry(server, &access).await;
+    }
+    text += &format!(
+        "To begin in a terminal, paste:\n  \
+           export BOWLINE_API={base}\n  \
+           export BOWLINE_TOKEN=$(bowline operator token --reason \"first look\" {access})\n  \
+           bowline iam groups create my-organization\n\n"
+    );
+    super::print(&text)
+}
+
+/// The option by which commands reach the storage of this server.
+fn access(options: &Options) -> Result<String, StartError> {
+    Ok(match (&options.database_url, &options.config) {
+        (_, Some(config)) => format!("--config {}", config.display()),
+        (Some(_), None) => format!("--key-file {}", options.key_file()?.display()),
+        (None, None) => format!("--data-dir {}", options.data_dir().display()),
+    })
+}
+
+/// How the operator opens the console. A link, which lets in whoever has it, is printed to people on this machine alone:
+/// where stdout is a terminal, so that no log keeps it, and only programs of this machine reach the server.
+async fn operator_entry(server: &Server, access: &str) -> String {
+    let parts = server.parts();
+    if std::io::stdout().is_terminal() && server.address().ip().is_loopback() {
+        let db = &parts.storage.db;
+        match people::create_operator_link(db, random_bytes(), "bowline serve in a terminal", parts.clock.now()).await {
+            Ok(code) => {
+                return format!(
+                    "To open the console as the operator, once and within five minutes:\n  {}/oauth/operator?code={code}\n\n",
+                    parts.settings.auth_url
+                );
+            }
+            // Its absence stops no server: a full disk is such a cause.
+            Err(error) => tracing::warn!(%error, "no sign-in link for the operator could be made"),
+        }
+    }
+    format!(
+        "To open the console as the operator, use the link that this prints:\n  bowline operator login-url --reason \"first look\" {access}\n\n"
+    )
+}
