@@ -1,0 +1,175 @@
+//! Charts as inline SVG: every picture has a title, a caption with what it shows, and its numbers as a table.
+//!
+//! Pictures fill the width that there is, so they are drawn without keeping proportions: words stand beside them, as text.
+
+mod area;
+mod bars;
+mod scale;
+mod share;
+mod steps;
+
+use maud::{Markup, html};
+
+pub(crate) use area::stacked;
+pub(crate) use bars::bars;
+pub(crate) use share::share;
+pub(crate) use steps::{Move, steps};
+
+use scale::Scale;
+
+/// Width of a day in a picture.
+const DAY: i64 = 10;
+/// Height of a picture.
+const HEIGHT: f64 = 100.0;
+
+/// One of the series of a picture, told apart by its color, its letter and its shape.
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    letter: &'static str,
+    /// The outline of its mark, within 12 by 12.
+    shape: &'static str,
+    /// Class that gives it its color.
+    class: &'static str,
+}
+
+/// The severities of findings, the worst first.
+pub(crate) const SEVERITIES: [Series; 5] = [
+    Series { name: "critical", letter: "C", shape: "M6 0L12 6L6 12L0 6Z", class: "sev-c" },
+    Series { name: "high", letter: "H", shape: "M6 1L12 11H0Z", class: "sev-h" },
+    Series { name: "medium", letter: "M", shape: "M1 1H11V11H1Z", class: "sev-m" },
+    Series { name: "low", letter: "L", shape: "M1 6A5 5 0 0 1 11 6A5 5 0 0 1 1 6Z", class: "sev-l" },
+    Series {
+        name: "unknown",
+        letter: "U",
+        shape: "M1 6A5 5 0 0 1 11 6A5 5 0 0 1 1 6ZM3 6A3 3 0 0 0 9 6A3 3 0 0 0 3 6Z",
+        class: "sev-u",
+    },
+];
+
+/// The values of a day.
+pub(crate) struct Day {
+    /// The day in UTC.
+    pub(crate) name: String,
+    /// A value for each series; absent where nothing is known, which is not zero.
+    pub(crate) values: Option<Vec<i64>>,
+}
+
+/// A picture with what belongs to it.
+pub(crate) struct Figure<'a> {
+    /// Id of the picture; no other one of the page has it.
+    pub(crate) id: &'a str,
+    /// What is drawn.
+    pub(crate) title: &'a str,
+    /// What it shows, in a sentence.
+    pub(crate) finding: &'a str,
+    /// The numbers of the picture.
+    pub(crate) numbers: Markup,
+}
+
+/// What is drawn, and the words at its edges.
+struct Plot {
+    width: i64,
+    drawing: Markup,
+    series: &'static [Series],
+    /// Words beside the picture, from the top to the bottom.
+    left: Vec<String>,
+    /// Words below it, from the left to the right.
+    below: Vec<String>,
+    has_gaps: bool,
+}
+
+impl Figure<'_> {
+    fn render(&self, plot: &Plot) -> Markup {
+        let title = format!("{}-title", self.id);
+        let hatch = format!("{}-hatch", self.id);
+        html! {
+            figure.chart {
+                figcaption { (self.finding) }
+                @if !plot.series.is_empty() { (legend(plot.series)) }
+                div.plot {
+                    div.left aria-hidden="true" { @for word in &plot.left { span { (word) } } }
+                    svg role="img" aria-labelledby=(title) viewBox={ "0 0 " (plot.width) " 100" } preserveAspectRatio="none" {
+                        title id=(title) { (self.title) ". " (self.finding) }
+                        @if plot.has_gaps {
+                            defs {
+                                pattern id=(hatch) width="4" height="8" patternUnits="userSpaceOnUse" {
+                                    path.hatch d="M0 8L4 0" {}
+                                }
+                            }
+                        }
+                        (plot.drawing)
+                    }
+                    div.below aria-hidden="true" { @for word in &plot.below { span { (word) } } }
+                }
+                @if plot.has_gaps { p.small { "On hatched days nothing is known." } }
+                details { summary { "The numbers" } (self.numbers) }
+            }
+        }
+    }
+
+    /// Fills days without values.
+    fn gap(&self, at: i64) -> Markup {
+        html! {
+            rect x=(at * DAY) y="0" width=(DAY) height="100" fill={ "url(#" (self.id) "-hatch)" } {}
+        }
+    }
+}
+
+/// The marks of series with their letters and names.
+fn legend(series: &[Series]) -> Markup {
+    html! { ul.legend { @for one in series { li { (mark(one)) " " (one.name) } } } }
+}
+
+/// The mark of a series: its shape and its letter.
+pub(crate) fn mark(series: &Series) -> Markup {
+    html! {
+        svg.shape width="12" height="12" viewBox="0 0 12 12" aria-hidden="true" focusable="false" {
+            path class=(series.class) fill-rule="evenodd" d=(series.shape) {}
+        }
+        " " b { (series.letter) }
+    }
+}
+
+/// Lines across the picture at the ticks of its scale.
+fn grid(scale: &Scale, width: i64) -> Markup {
+    html! { @for tick in scale.ticks() { path.grid d={ "M0 " (place(scale.y(tick))) "H" (width) } {} } }
+}
+
+/// The first and the last day, and the zone.
+fn ends(days: &[Day]) -> Vec<String> {
+    match (days.first(), days.last()) {
+        (Some(first), Some(last)) => vec![first.name.clone(), format!("{} UTC", last.name)],
+        _ => Vec::new(),
+    }
+}
+
+/// A place in a picture, with no more digits than are seen.
+fn place(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+fn golden(name: &str, shown: &Markup) {
+    let path = format!("{}/tests/golden/{name}.html", env!("CARGO_MANIFEST_DIR"));
+    let shown = shown.0.replace("><", ">\n<") + "\n";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &shown).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(shown, expected, "{path} differs; UPDATE_GOLDEN=1 writes it");
+}
+
+#[cfg(test)]
+fn figure<'a>(id: &'a str) -> Figure<'a> {
+    Figure { id, title: "What <is> drawn", finding: "It rises.", numbers: html! { p { "1, 2" } } }
+}
+
+#[cfg(test)]
+fn days(values: &[Option<&[i64]>]) -> Vec<Day> {
+    let day = |(at, values): (usize, &Option<&[i64]>)| Day {
+        name: format!("2026-11-{:02}", at + 1),
+        values: values.map(<[i64]>::to_vec),
+    };
+    values.iter().enumerate().map(day).collect()
+}
