@@ -21,6 +21,7 @@ pub(crate) fn stacked(figure: &Figure<'_>, series: &'static [Series], days: &[Da
         width,
         drawing,
         series,
+        has_lanes: false,
         left: scale.ticks().map(|tick| tick.to_string()).collect(),
         below: ends(days),
         has_gaps: days.iter().any(|day| day.values.is_none()),

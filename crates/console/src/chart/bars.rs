@@ -31,6 +31,7 @@ pub(crate) fn bars(figure: &Figure<'_>, days: &[Day]) -> Markup {
         width,
         drawing,
         series: &[],
+        has_lanes: false,
         left: scale.ticks().map(|tick| tick.to_string()).collect(),
         below: ends(days),
         has_gaps: days.iter().any(|day| value(day).is_none()),

@@ -62,8 +62,8 @@ pub(crate) struct Figure<'a> {
     pub(crate) title: &'a str,
     /// What it shows, in a sentence.
     pub(crate) finding: &'a str,
-    /// The numbers of the picture.
-    pub(crate) numbers: Markup,
+    /// The numbers of the picture; absent where they are a table of the page.
+    pub(crate) numbers: Option<Markup>,
 }
 
 /// What is drawn, and the words at its edges.
@@ -71,6 +71,8 @@ struct Plot {
     width: i64,
     drawing: Markup,
     series: &'static [Series],
+    /// Whether words beside the picture name lanes, instead of marks of a scale.
+    has_lanes: bool,
     /// Words beside the picture, from the top to the bottom.
     left: Vec<String>,
     /// Words below it, from the left to the right.
@@ -86,7 +88,7 @@ impl Figure<'_> {
             figure.chart {
                 figcaption { (self.finding) }
                 @if !plot.series.is_empty() { (legend(plot.series)) }
-                div.plot {
+                div.plot.lanes[plot.has_lanes] {
                     div.left aria-hidden="true" { @for word in &plot.left { span { (word) } } }
                     svg role="img" aria-labelledby=(title) viewBox={ "0 0 " (plot.width) " 100" } preserveAspectRatio="none" {
                         title id=(title) { (self.title) ". " (self.finding) }
@@ -102,7 +104,7 @@ impl Figure<'_> {
                     div.below aria-hidden="true" { @for word in &plot.below { span { (word) } } }
                 }
                 @if plot.has_gaps { p.small { "On hatched days nothing is known." } }
-                details { summary { "The numbers" } (self.numbers) }
+                @if let Some(numbers) = &self.numbers { details { summary { "The numbers" } (numbers) } }
             }
         }
     }
@@ -161,15 +163,15 @@ fn golden(name: &str, shown: &Markup) {
 }
 
 #[cfg(test)]
-fn figure<'a>(id: &'a str) -> Figure<'a> {
-    Figure { id, title: "What <is> drawn", finding: "It rises.", numbers: html! { p { "1, 2" } } }
+fn figure(id: &str) -> Figure<'_> {
+    Figure { id, title: "What <is> drawn", finding: "It rises.", numbers: Some(html! { p { "1, 2" } }) }
 }
 
 #[cfg(test)]
 fn days(values: &[Option<&[i64]>]) -> Vec<Day> {
-    let day = |(at, values): (usize, &Option<&[i64]>)| Day {
+    let day = |(at, values): (usize, Option<&[i64]>)| Day {
         name: format!("2026-11-{:02}", at + 1),
         values: values.map(<[i64]>::to_vec),
     };
-    values.iter().enumerate().map(day).collect()
+    values.iter().copied().enumerate().map(day).collect()
 }

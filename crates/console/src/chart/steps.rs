@@ -36,10 +36,8 @@ pub(crate) fn steps(figure: &Figure<'_>, moves: &[Move], now: i64) -> Markup {
     };
     let mut line = String::new();
     for one in drawn {
-        line += &match line.is_empty() {
-            true => format!("M{} {}", x(one.at), y(&one.value)),
-            false => format!("H{}V{}", x(one.at), y(&one.value)),
-        };
+        let (x, y) = (x(one.at), y(&one.value));
+        line += &if line.is_empty() { format!("M{x} {y}") } else { format!("H{x}V{y}") };
     }
     let drawing = html! {
         @for lane in &lanes { path.grid d={ "M0 " (y(lane)) "H" (WIDTH) } {} }
@@ -50,7 +48,7 @@ pub(crate) fn steps(figure: &Figure<'_>, moves: &[Move], now: i64) -> Markup {
     };
     let below = drawn.first().map(|one| vec![one.when.clone(), "now".to_owned()]).unwrap_or_default();
     let left = lanes.iter().map(|lane| (*lane).to_owned()).collect();
-    figure.render(&Plot { width: WIDTH, drawing, series: &[], left, below, has_gaps: false })
+    figure.render(&Plot { width: WIDTH, drawing, series: &[], has_lanes: true, left, below, has_gaps: false })
 }
 
 /// The newest moves that have no more different values than there are lines.
