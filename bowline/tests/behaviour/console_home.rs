@@ -155,7 +155,7 @@ async fn an_empty_organization_shows_its_first_steps(server: &TestServer) {
     server.repo(&org, "web").await;
     let filled = home(&browser, &org).await;
     assert!(!filled.contains("First steps") && tile(&filled, "open").contains("No image here was scanned"), "{filled}");
-    ok(&operator, &format!("POST /iam/v2/groups/{org}"), json!({ "name": "team $(x)" })).await;
+    ok(&operator, &format!("POST /iam/v2/groups/{org}"), json!({ "name": "team one" })).await;
     let groups = ok(&operator, &format!("GET /iam/v2/groups?uidp.childrenOf={org}"), Value::Null).await;
     let team = groups["groups"][0]["uid"].as_str().expect("a uid").to_owned();
     let below = home(&browser, &team).await;

@@ -119,8 +119,8 @@ async fn browser_of_operator_again(server: &TestServer) -> Browser {
 async fn a_page_that_is_too_large_names_its_calls(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
-    // Each quotation mark takes six bytes of a page.
-    let large = |number: usize| (format!("{number:03}{}", "\"".repeat(1000)), Value::from("\"".repeat(1000)));
+    // Each quotation mark takes six bytes of a page, and each ampersand five.
+    let large = |number: usize| (format!("{number:03}{}", "\"".repeat(1000)), Value::from("&".repeat(1000)));
     let run = Value::Object((0..200).map(large).collect::<Map<_, _>>()).to_string();
     for (character, run) in [('1', run.as_str()), ('2', "{}")] {
         let config = Some(("amd64", run));

@@ -6,10 +6,11 @@ use bowline_testkit::{Browser, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::access_requests::requested;
-use crate::advisories::{advisory, event};
+use crate::advisories::{create, event};
 use crate::block_statistics::{block, policy};
 use crate::console_support::{browser_of_operator, encoded, page};
 use crate::contents::{Manifest, digest, store};
+use crate::deliveries::until;
 use crate::posture::{DAY, report, tag};
 use crate::support::{execute, image, ok, provider, uid_of};
 
@@ -110,7 +111,8 @@ async fn findings_and_their_numbers_by_day(server: &TestServer) {
     report(server, &repo, &digest('1'), &first[1..]).await;
     report(server, &repo, &digest('2'), &[("CVE-3", "High", "curl", "fixed")]).await;
     let operator = server.operator().await;
-    let about = advisory(&operator, &org, "curl", &["CVE-3"]).await;
+    let about = json!({ "artifactType": "apk", "artifactName": "curl", "aliases": ["CVE-3"] });
+    let about = create(&operator, &org, about).await["id"].as_str().expect("an id").to_owned();
     event(&operator, &about, json!({ "fixed": { "fixedVersion": "1.2" } })).await;
     let browser = browser_of_operator(server).await;
     let shown = show(&browser, "findings", &[("in", &org)]).await;
@@ -156,11 +158,18 @@ async fn the_policy_of_a_repository_with_its_origins(server: &TestServer) {
     assert_eq!(fact(&shown, "Retention keeps"), format!("the last 5, those of 9 days (of {org} )"));
     assert!(fact(&shown, "Upstream").starts_with("https://registry.example.com v.* (of "));
     assert!(shown.contains("Retention has not run here."), "{shown}");
-    let insert = "INSERT INTO count_deltas (collection, uid, delta) VALUES ('blob_bytes', $1, 0)";
-    execute(server, insert, &[&repo]).await;
-    ok(&operator, &format!("POST /registrypolicies/v1/repos/{repo}:applyRetention"), json!({})).await;
+    let rules = json!({ "retention": { "keepPatterns": ["kept"] } });
+    ok(&operator, &format!("PATCH /registrypolicies/v1/repos/{repo}"), rules).await;
+    for (character, name) in [('1', "kept"), ('2', "gone")] {
+        image(server, &repo, &digest(character), 100).await;
+        tag(server, &repo, name, &digest(character)).await;
+    }
+    server.clock().advance(DAY * 2);
+    let apply = format!("POST /registrypolicies/v1/repos/{repo}:applyRetention");
+    ok(&server.operator().await, &apply, json!({})).await;
+    let browser = browser_of_operator(server).await;
     let ran = show(&browser, "policy", &[("repo", &repo)]).await;
-    assert!(rows(&ran)[1].ends_with("UTC 0 0 0 B 0"), "{ran}");
+    assert!(rows(&ran)[1].ends_with("UTC 1 1 100 B 1"), "{:?}", rows(&ran));
 }
 
 async fn what_a_tag_named_as_a_line_and_a_table(server: &TestServer) {
@@ -174,7 +183,7 @@ async fn what_a_tag_named_as_a_line_and_a_table(server: &TestServer) {
     let uid = uid_of(&ok(&operator, &format!("POST /registry/v2/tags/{repo}"), made).await);
     for character in ['2', '1'] {
         server.clock().advance(std::time::Duration::from_secs(60));
-        ok(&operator, &format!("PATCH /registry/v2/tags/{uid}"), json!({ "digest": digest(character) })).await;
+        tag(server, &repo, "latest", &digest(character)).await;
     }
     let browser = browser_of_operator(server).await;
     let shown = show(&browser, "tag-history", &[("tag", &uid)]).await;
@@ -244,8 +253,9 @@ async fn the_server_and_its_organizations(server: &TestServer) {
     assert!(rows(&shown).iter().filter(|row| row.ends_with(" fine")).count() > 3, "{shown}");
     let keys = ok(&server.operator().await, "GET /operator/v1/keys", Value::Null).await;
     row(&shown, keys["keys"][0]["kid"].as_str().expect("a key"));
-    let organizations = page(&browser, "/console/organizations").await;
-    assert_eq!(row(&organizations, "acme"), format!("acme 0 B 2 {org}"));
+    let counted = format!("acme 0 B 2 {org}");
+    let organizations = async || row(&page(&browser, "/console/organizations").await, "acme");
+    until("the count of repositories", async || organizations().await == counted).await;
 }
 
 each_engine!(
