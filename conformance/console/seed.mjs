@@ -97,7 +97,7 @@ async function push(repo, tags, contents) {
   }
   const config = await blob(Buffer.from(JSON.stringify({
     architecture: 'amd64', os: 'linux',
-    config: { User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `NOTE=${HOSTILE}`], Entrypoint: ['/engine'] },
+    config: { User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `STAGES=${contents.length}`, `NOTE=${HOSTILE}`], Entrypoint: ['/engine'] },
     rootfs: { type: 'layers', diff_ids: layers.map((layer) => layer.digest) },
     history: [
       { created_by: 'apko build --arch amd64', comment: 'system' },
@@ -113,7 +113,7 @@ async function push(repo, tags, contents) {
   }
   await attach(send, blob, digest, manifest.length);
   for (let pulls = 0; pulls < 7; pulls += 1) await send('GET', `manifests/${tags[0]}`);
-  const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low']].map(([id, severity]) => ({
+  const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low'], ['CVE-2026-1004', 'Medium']].slice(contents.length - 1).map(([id, severity]) => ({
     vulnerability: { id, severity, fix: { versions: ['3.2.2'], state: 'fixed' } }, artifact: { name: 'openssl', version: '3.2.1', type: 'apk' },
   }));
   await call('POST', `/scans/v1/repos/${repo}/reports`, {

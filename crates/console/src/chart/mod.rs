@@ -84,6 +84,8 @@ impl Figure<'_> {
     fn render(&self, plot: &Plot) -> Markup {
         let title = format!("{}-title", self.id);
         let hatch = format!("{}-hatch", self.id);
+        // As wide on the screen whatever the number of days.
+        let stripe = place(plot.width as f64 / 48.0);
         html! {
             figure.chart {
                 figcaption { (self.finding) }
@@ -94,8 +96,8 @@ impl Figure<'_> {
                         title id=(title) { (self.title) ". " (self.finding) }
                         @if plot.has_gaps {
                             defs {
-                                pattern id=(hatch) width="4" height="8" patternUnits="userSpaceOnUse" {
-                                    path.hatch d="M0 8L4 0" {}
+                                pattern id=(hatch) width=(stripe) height="10" patternUnits="userSpaceOnUse" {
+                                    path.hatch d={ "M0 10L" (stripe) " 0" } {}
                                 }
                             }
                         }

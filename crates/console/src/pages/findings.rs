@@ -180,8 +180,8 @@ fn trend(days: &[chart::Day]) -> String {
     let open = format!("{} open", count(last, "finding", "findings"));
     match days.iter().find_map(sum) {
         Some((first, name)) if first != last => format!("{open}, {first} on {name}."),
-        Some((_, name)) => format!("{open}, as many as on {name}."),
-        None => format!("{open}."),
+        Some((_, name)) if days.last().is_some_and(|day| day.name != name) => format!("{open}, as many as on {name}."),
+        _ => format!("{open}."),
     }
 }
 

@@ -46,8 +46,9 @@ fn line(moves: &[TagHistory], now: Micros) -> Markup {
         when: day(one.update_timestamp.as_ref()),
         value: one.digest.split_once(':').map_or(one.digest.as_str(), |(_, hex)| beginning(hex, 12)).to_owned(),
     };
-    let mut drawn: Vec<_> = moves.iter().map(one).collect();
-    drawn.sort_by_key(|one| one.at);
+    let mut ordered: Vec<&TagHistory> = moves.iter().rev().collect();
+    ordered.sort_by_key(|one| one.update_timestamp.as_ref().map(|time| (time.seconds, time.nanos)));
+    let drawn: Vec<_> = ordered.into_iter().map(one).collect();
     let named: BTreeSet<&str> = moves.iter().map(|one| one.digest.as_str()).collect();
     let finding = format!(
         "{}, {}.",

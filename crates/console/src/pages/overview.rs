@@ -45,15 +45,18 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let first = if has_images { images(visit, &scope, &usage).await? } else { checklist::show(visit, &scope).await? };
     let request = ListEntriesRequest { within: scope.clone(), page_size: RECENT, ..ListEntriesRequest::default() };
     let recent = visit.answer::<ListEntries>(request).await?;
-    let mut body = html! { (first) };
+    let changes = |response: &ListEntriesResponse| audit::brief(&response.entries);
+    let recent = tile("recent", "Last changes", &at("/console/audit", &scope), "Audit log", &shown(&recent, changes));
+    let mut body = html! { (first) (recent) };
+    // Policies for packages are of organizations.
     if parent(&scope).is_empty() {
         let request = GetBlockStatisticsRequest { parent: scope.clone(), ..GetBlockStatisticsRequest::default() };
         let blocked = visit.answer::<GetBlockStatistics>(request).await?;
-        body = html! { (body) (tile("blocked", "Packages blocked in 30 days", &at("/console/blocked", &scope), "Blocked packages", &shown(&blocked, blocked_by_reason))) };
+        let blocked = shown(&blocked, blocked_by_reason);
+        let list = at("/console/blocked", &scope);
+        body = html! { (body) (tile("blocked", "Packages blocked in 30 days", &list, "Blocked packages", &blocked)) };
     }
-    let changes = |response: &ListEntriesResponse| audit::brief(&response.entries);
-    let recent = tile("recent", "Last changes", &at("/console/audit", &scope), "Audit log", &shown(&recent, changes));
-    Ok(Content::new("Home", html! { div.tiles { (body) (recent) } }))
+    Ok(Content::new("Home", html! { div.tiles { (body) } }))
 }
 
 /// The tiles of an organization that has images.
@@ -156,11 +159,8 @@ fn largest(scope: &str, response: &ListTopUsageResponse) -> Markup {
             html! { (bytes(row.amount)) (chart::share(row.amount, most, "bar")) },
         ]
     };
-    html! {
-        @if !response.rows.is_empty() {
-            (table("What stores the most", &["Name", "Stored"], &response.rows.iter().map(row).collect::<Vec<_>>()))
-        }
-    }
+    let rows: Vec<_> = response.rows.iter().filter(|row| row.amount > 0).map(row).collect();
+    html! { @if !rows.is_empty() { (table("What stores the most", &["Name", "Stored"], &rows)) } }
 }
 
 fn blocked_by_reason(statistics: &BlockStatistics) -> Markup {
