@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{DAY, Day, Figure, Plot, Scale, Series, ends, grid, place};
+use super::{DAY, Day, Figure, Plot, Scale, Series, ends, grid, position};
 
 /// Days with the values of series on top of each other, the first series at the bottom. A value lasts for its day.
 pub(crate) fn stacked(figure: &Figure<'_>, series: &'static [Series], days: &[Day]) -> Markup {
@@ -52,12 +52,12 @@ fn layer(scale: &Scale, days: &[Option<Vec<i64>>], series: usize) -> String {
         if known.iter().all(|sums| edge(sums, Some(series)) == edge(sums, series.checked_sub(1))) {
             continue;
         }
-        path += &format!("M{from} {}", place(scale.y(edge(known[0], Some(series)))));
+        path += &format!("M{from} {}", position(scale.y(edge(known[0], Some(series)))));
         for (at, sums) in known.iter().enumerate() {
-            path += &format!("V{}H{}", place(scale.y(edge(sums, Some(series)))), from + (at as i64 + 1) * DAY);
+            path += &format!("V{}H{}", position(scale.y(edge(sums, Some(series)))), from + (at as i64 + 1) * DAY);
         }
         for (at, sums) in known.iter().enumerate().rev() {
-            path += &format!("V{}H{}", place(scale.y(edge(sums, series.checked_sub(1)))), from + at as i64 * DAY);
+            path += &format!("V{}H{}", position(scale.y(edge(sums, series.checked_sub(1)))), from + at as i64 * DAY);
         }
         path.push('Z');
     }
@@ -66,7 +66,8 @@ fn layer(scale: &Scale, days: &[Option<Vec<i64>>], series: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SEVERITIES, days, figure, golden};
+    use super::super::SEVERITIES;
+    use super::super::tests::{days, figure, golden};
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{DAY, Day, Figure, Plot, Scale, ends, grid, place};
+use super::{DAY, Day, Figure, Plot, Scale, ends, grid, position};
 
 /// Width of a bar, which leaves a gap to the next one.
 const BAR: i64 = 8;
@@ -20,7 +20,7 @@ pub(crate) fn bars(figure: &Figure<'_>, days: &[Day]) -> Markup {
                 None => { (figure.gap(at)) }
                 Some(value) => {
                     @let top = scale.y(value);
-                    rect.bar x=(at * DAY + 1) y=(place(top)) width=(BAR) height=(place(super::HEIGHT - top)) {
+                    rect.bar x=(at * DAY + 1) y=(position(top)) width=(BAR) height=(position(super::HEIGHT - top)) {
                         title { (day.name) ": " (value) }
                     }
                 }
@@ -40,7 +40,7 @@ pub(crate) fn bars(figure: &Figure<'_>, days: &[Day]) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{days, figure, golden};
+    use super::super::tests::{days, figure, golden};
     use super::*;
 
     #[test]

@@ -7,6 +7,8 @@ mod bars;
 mod scale;
 mod share;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use maud::{Markup, html};
 
@@ -25,7 +27,7 @@ const HEIGHT: f64 = 100.0;
 /// One of the series of a picture, told apart by its color, its letter and its shape.
 pub(crate) struct Series {
     pub(crate) name: &'static str,
-    letter: &'static str,
+    initial: &'static str,
     /// The outline of its mark, within 12 by 12.
     shape: &'static str,
     /// Class that gives it its color.
@@ -34,13 +36,13 @@ pub(crate) struct Series {
 
 /// The severities of findings, the worst first.
 pub(crate) const SEVERITIES: [Series; 5] = [
-    Series { name: "critical", letter: "C", shape: "M6 0L12 6L6 12L0 6Z", class: "sev-c" },
-    Series { name: "high", letter: "H", shape: "M6 1L12 11H0Z", class: "sev-h" },
-    Series { name: "medium", letter: "M", shape: "M1 1H11V11H1Z", class: "sev-m" },
-    Series { name: "low", letter: "L", shape: "M1 6A5 5 0 0 1 11 6A5 5 0 0 1 1 6Z", class: "sev-l" },
+    Series { name: "critical", initial: "C", shape: "M6 0L12 6L6 12L0 6Z", class: "sev-c" },
+    Series { name: "high", initial: "H", shape: "M6 1L12 11H0Z", class: "sev-h" },
+    Series { name: "medium", initial: "M", shape: "M1 1H11V11H1Z", class: "sev-m" },
+    Series { name: "low", initial: "L", shape: "M1 6A5 5 0 0 1 11 6A5 5 0 0 1 1 6Z", class: "sev-l" },
     Series {
         name: "unknown",
-        letter: "U",
+        initial: "U",
         shape: "M1 6A5 5 0 0 1 11 6A5 5 0 0 1 1 6ZM3 6A3 3 0 0 0 9 6A3 3 0 0 0 3 6Z",
         class: "sev-u",
     },
@@ -58,7 +60,7 @@ pub(crate) struct Day {
 pub(crate) struct Figure<'a> {
     /// Id of the picture; no other one of the page has it.
     pub(crate) id: &'a str,
-    /// What is drawn.
+    /// What is drawn, in a few words.
     pub(crate) title: &'a str,
     /// What it shows, in a sentence.
     pub(crate) finding: &'a str,
@@ -85,7 +87,7 @@ impl Figure<'_> {
         let title = format!("{}-title", self.id);
         let hatch = format!("{}-hatch", self.id);
         // As wide on the screen whatever the number of days.
-        let stripe = place(plot.width as f64 / 48.0);
+        let stripe = position(plot.width as f64 / 48.0);
         html! {
             figure.chart {
                 figcaption { (self.finding) }
@@ -130,13 +132,13 @@ pub(crate) fn mark(series: &Series) -> Markup {
         svg.shape width="12" height="12" viewBox="0 0 12 12" aria-hidden="true" focusable="false" {
             path class=(series.class) fill-rule="evenodd" d=(series.shape) {}
         }
-        " " b { (series.letter) }
+        " " b { (series.initial) }
     }
 }
 
 /// Lines across the picture at the ticks of its scale.
 fn grid(scale: &Scale, width: i64) -> Markup {
-    html! { @for tick in scale.ticks() { path.grid d={ "M0 " (place(scale.y(tick))) "H" (width) } {} } }
+    html! { @for tick in scale.ticks() { path.grid d={ "M0 " (position(scale.y(tick))) "H" (width) } {} } }
 }
 
 /// The first and the last day, and the zone.
@@ -147,33 +149,8 @@ fn ends(days: &[Day]) -> Vec<String> {
     }
 }
 
-/// A place in a picture, with no more digits than are seen.
-fn place(value: f64) -> String {
+/// A position in a picture, with no more digits than are seen.
+fn position(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-fn golden(name: &str, shown: &Markup) {
-    let path = format!("{}/tests/golden/{name}.html", env!("CARGO_MANIFEST_DIR"));
-    let shown = shown.0.replace("><", ">\n<") + "\n";
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &shown).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(shown, expected, "{path} differs; UPDATE_GOLDEN=1 writes it");
-}
-
-#[cfg(test)]
-fn figure(id: &str) -> Figure<'_> {
-    Figure { id, title: "What <is> drawn", finding: "It rises.", numbers: Some(html! { p { "1, 2" } }) }
-}
-
-#[cfg(test)]
-fn days(values: &[Option<&[i64]>]) -> Vec<Day> {
-    let day = |(at, values): (usize, Option<&[i64]>)| Day {
-        name: format!("2026-11-{:02}", at + 1),
-        values: values.map(<[i64]>::to_vec),
-    };
-    values.iter().copied().enumerate().map(day).collect()
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::place;
+use super::position;
 
 /// A bar that is filled as far as the part goes. What it says stands beside it.
 pub(crate) fn share(part: i64, whole: i64, class: &str) -> Markup {
@@ -10,14 +10,14 @@ pub(crate) fn share(part: i64, whole: i64, class: &str) -> Markup {
     html! {
         svg.share viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" focusable="false" {
             rect.whole x="0" y="0" width="100" height="10" {}
-            rect class=(class) x="0" y="0" width=(place(filled)) height="10" {}
+            rect class=(class) x="0" y="0" width=(position(filled)) height="10" {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::golden;
+    use super::super::tests::golden;
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Figure, HEIGHT, Plot, place};
+use super::{Figure, HEIGHT, Plot, position};
 
 /// Maximum number of different values, which have a line each.
 const MOST_LANES: usize = 8;
@@ -11,7 +11,7 @@ const WIDTH: i64 = 1000;
 
 /// From when on something had a value.
 pub(crate) struct Move {
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub(crate) at: i64,
     /// The time in words.
     pub(crate) when: String,
@@ -29,10 +29,10 @@ pub(crate) fn steps(figure: &Figure<'_>, moves: &[Move], now: i64) -> Markup {
     }
     let from = drawn.first().map_or(now, |one| one.at);
     let span = (now - from).max(1) as f64;
-    let x = |at: i64| place((at - from).max(0) as f64 / span * WIDTH as f64);
+    let x = |at: i64| position((at - from).max(0) as f64 / span * WIDTH as f64);
     let y = |value: &str| {
         let lane = lanes.iter().position(|lane| *lane == value).unwrap_or(0);
-        place((lane as f64 + 0.5) / lanes.len().max(1) as f64 * HEIGHT)
+        position((lane as f64 + 0.5) / lanes.len().max(1) as f64 * HEIGHT)
     };
     let mut line = String::new();
     for one in drawn {
@@ -67,7 +67,7 @@ fn newest(moves: &[Move]) -> &[Move] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{figure, golden};
+    use super::super::tests::{figure, golden};
     use super::*;
 
     fn moves(values: &[&str]) -> Vec<Move> {

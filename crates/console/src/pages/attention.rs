@@ -24,14 +24,14 @@ use crate::visit::{Answer, ROWS, Visit};
 /// The points of the list, and what could not be looked at.
 #[derive(Default)]
 struct Points {
-    found: Vec<Markup>,
+    rows: Vec<Markup>,
     refused: Vec<Markup>,
 }
 
 impl Points {
     fn add<T>(&mut self, about: &str, answer: &Answer<T>, find: impl FnOnce(&T) -> Option<Markup>) {
         match &answer.result {
-            Ok(response) => self.found.extend(find(response)),
+            Ok(response) => self.rows.extend(find(response)),
             Err(error) if error.code() == Code::PermissionDenied => {
                 self.refused.push(html! { (about) ": " (refused(error, Some(answer.method))) });
             }
@@ -45,7 +45,7 @@ pub(super) async fn show(visit: &mut Visit, scope: &str, usage: &Answer<Usage>) 
     let mut points = Points::default();
     deliveries(visit, scope, &mut points).await?;
     if let Ok(usage) = &usage.result {
-        points.found.extend(quota(scope, usage));
+        points.rows.extend(quota(scope, usage));
     }
     let request = ListAdvisoriesRequest {
         uidp: below(scope),
@@ -73,8 +73,8 @@ pub(super) async fn show(visit: &mut Visit, scope: &str, usage: &Answer<Usage>) 
     let answer = visit.answer::<ListFindings>(request).await?;
     points.add("Findings", &answer, |response| fixable(scope, response));
     Ok(html! {
-        @if points.found.is_empty() && points.refused.is_empty() { p.empty { "Nothing needs attention." } }
-        @if !points.found.is_empty() { ul.points { @for point in &points.found { li { (point) } } } }
+        @if points.rows.is_empty() && points.refused.is_empty() { p.empty { "Nothing needs attention." } }
+        @if !points.rows.is_empty() { ul.points { @for point in &points.rows { li { (point) } } } }
         @if !points.refused.is_empty() {
             details { summary { "Not looked at: " (points.refused.len()) }
                 ul.plain { @for point in &points.refused { li { (point) } } }

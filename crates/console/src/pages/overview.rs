@@ -27,7 +27,7 @@ use crate::visit::{Answer, Visit};
 const FINDING_DAYS: i64 = 90;
 /// Groups and repositories of those that store the most.
 const TOP: i32 = 5;
-/// Last changes.
+/// Number of last changes.
 const RECENT: i32 = 8;
 /// Seconds of a day.
 const DAY: i64 = 24 * 60 * 60;
