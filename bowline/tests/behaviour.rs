@@ -51,8 +51,14 @@ mod connections;
 mod console;
 #[path = "behaviour/console_bounds.rs"]
 mod console_bounds;
+#[path = "behaviour/console_home.rs"]
+mod console_home;
+#[path = "behaviour/console_limits.rs"]
+mod console_limits;
 #[path = "behaviour/console_pages.rs"]
 mod console_pages;
+#[path = "behaviour/console_screens.rs"]
+mod console_screens;
 #[path = "behaviour/console_support.rs"]
 mod console_support;
 #[path = "behaviour/contents.rs"]

@@ -71,7 +71,7 @@ async function fits(page, name, scheme) {
 async function accessible(page, name, scheme) {
   for (const width of [400, 1280]) {
     await page.setViewportSize({ width, height: 900 });
-    for (const details of await page.$$('main > details.code')) await details.evaluate((one) => { one.open = true; });
+    for (const details of await page.$$('main details')) await details.evaluate((one) => { one.open = true; });
     await page.evaluate(axe);
     const found = await page.evaluate((tags) => globalThis.axe.run({ runOnly: tags }), RULES);
     const told = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join('\n    ')}`);
@@ -81,9 +81,13 @@ async function accessible(page, name, scheme) {
 
 function screens(world) {
   const at = (page, query) => `/console/${page}?${new URLSearchParams(query)}`;
-  const { org, group, repo, image, advisory, subscription, identity, role } = world;
+  const { org, empty, group, repo, image, older, tag, advisory, artifact, subscription, identity, role } = world;
   return {
     organizations: '/console/',
+    home: at('home', { in: org }),
+    'home-of-group': at('home', { in: group }),
+    'home-empty': at('home', { in: empty }),
+    'home-none': '/console/home',
     groups: at('groups', { in: org }),
     group: at('group', { uid: org }),
     identities: at('identities', { in: org }),
@@ -92,14 +96,25 @@ function screens(world) {
     role: at('role', { uid: role }),
     bindings: at('bindings', { in: org }),
     access: at('access', { in: org }),
+    invites: at('invites', { in: org }),
+    providers: at('providers', { in: org }),
+    upstreams: at('upstreams', { in: org }),
+    findings: at('findings', { in: org }),
+    posture: at('posture', { in: org }),
+    'posture-empty': at('posture', { in: empty }),
     repositories: at('repositories', { in: org }),
     repository: at('repository', { uid: repo }),
     tags: at('tags', { repo }),
     image: at('image', { repo, digest: image }),
     'image-packages': at('image-packages', { repo, digest: image }),
+    policy: at('policy', { repo }),
+    compare: at('compare', { repo, from: older, to: image }),
+    'tag-history': at('tag-history', { tag }),
     advisories: at('advisories', { in: org }),
     advisory: at('advisory', { uid: advisory }),
     packages: '/console/packages',
+    package: at('package', { id: artifact }),
+    decision: at('decision', { in: org, purl: 'pkg:npm/event-stream@3.3.6' }),
     policies: at('policies', { in: org }),
     blocked: at('blocked', { in: org }),
     audit: at('audit', { in: org }),
@@ -107,6 +122,11 @@ function screens(world) {
     history: at('history', { resource: group }),
     subscriptions: at('subscriptions', { in: org }),
     deliveries: at('deliveries', { uid: subscription }),
+    delivery: at('delivery', { uid: subscription, number: '1' }),
+    methods: '/console/methods',
+    method: at('method', { name: 'chainguard.platform.iam.v2.GroupsService.GetGroup', send: 'true', 'f.uid': org }),
+    operator: '/console/operator',
+    'organizations-by-size': '/console/organizations',
     search: at('search', { q: 'engine' }),
     'search-empty': at('search', { q: 'no such thing' }),
     why: at('why', { identity, capabilities: 'repo.create,repo.delete', scope: group }),
@@ -180,7 +200,7 @@ async function byKeyboard() {
   check('which takes the focus there', await page.evaluate(() => document.activeElement.id) === 'content');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await page.waitForURL(/\/console\/group\?/);
+  await page.waitForURL(/\/console\/home\?/);
   await page.keyboard.press('/');
   await page.keyboard.type('engine');
   await page.keyboard.press('Enter');

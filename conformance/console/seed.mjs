@@ -32,7 +32,11 @@ export async function seed() {
   }
   const repo = (await call('POST', `/registry/v2/repos/${group}`, { name: 'engine', description: 'The engine that lifts it all' })).uid;
   for (const name of ['nozzle', 'pump', 'igniter']) await call('POST', `/registry/v2/repos/${group}`, { name, description: `Image of the ${name}` });
-  const image = await push(repo);
+  const older = await push(repo, ['v1.3.9', 'latest'], ['system']);
+  const image = await push(repo, ['v1.4.0', 'latest'], ['system', 'engine']);
+  const tag = (await call('GET', `/registry/v2/tags?uidp.childrenOf=${repo}&name=latest`)).tags[0].uid;
+  await operations(org, repo, older);
+  const empty = (await call('POST', '/iam/v2/groups', { name: 'boats' })).uid;
   const advisory = await advisories(org);
   const policy = await call('POST', `/libraries/v1/policies/${org}`, {
     name: 'a week of patience', description: 'New versions wait', cooldownDays: 7,
@@ -46,11 +50,35 @@ export async function seed() {
       files: [{ name: `orbit-${version}.tar.gz`, sizeBytes: '120000', sha256: 'a'.repeat(64) }],
     })),
   });
-  return { org, group, repo, image, advisory, subscription, identity: identities[0], role: role('viewer') };
+  const artifact = (await call('GET', '/libraries/v2/artifacts?ecosystems=ECOSYSTEM_PYTHON')).artifacts[0].uid;
+  await call('POST', `/iam/v2/groupInvites/${org}`, { roleUid: role('viewer'), ttl: '86400s', email: 'ada@rockets.example' });
+  await firstAttempt(subscription, org);
+  return { org, empty, group, repo, image, older, tag, advisory, artifact, subscription, identity: identities[0], role: role('viewer') };
 }
 
-/** Pushes an image with two layers, a build history and a configuration; its digest. */
-async function push(repo) {
+/** What needs attention: a quota that is almost used up, an upstream that does not answer; and a tag that went back. */
+async function operations(org, repo, older) {
+  const { bytes } = await call('GET', `/statistics/v1/usage/${org}`);
+  await call('PATCH', `/registrypolicies/v1/groups/${org}`, { byteQuota: String(Math.ceil(Number(bytes) / 0.91)), retention: { keepLast: 20 } });
+  await call('PATCH', `/registrypolicies/v1/repos/${repo}`, {
+    immutableTagPatterns: ['v.*'], upstream: { url: 'https://registry.invalid', tagPatterns: ['latest'] },
+  });
+  await call('POST', `/replication/v1/repos/${repo}:checkUpstream`, {});
+  await call('POST', `/registry/v2/tags/${repo}`, { name: 'latest', digest: older });
+}
+
+/** Waits until a delivery was tried, which its event in the group begins. */
+async function firstAttempt(subscription, org) {
+  await call('PATCH', `/iam/v2/groups/${org}`, { description: 'Everything that flies' });
+  for (let tries = 0; tries < 200; tries += 1) {
+    if ((await call('GET', `/events/bowline/v1/deliveryStatus/${subscription}`)).attempts > 0) return;
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+  throw new Error('no delivery was tried');
+}
+
+/** Pushes an image with these tags and layers, a build history, a configuration, an SBOM and a scan; its digest. */
+async function push(repo, tags, contents) {
   const answer = await fetch(`${BASE_URL}/sts/exchange?aud=${new URL(BASE_URL).host}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
   const authorization = `Bearer ${(await answer.json()).token}`;
   const send = async (method, where, body, type = 'application/octet-stream') => {
@@ -64,12 +92,12 @@ async function push(repo) {
     return { mediaType, size: bytes.length, digest };
   };
   const layers = [];
-  for (const text of ['system', 'engine']) {
+  for (const text of contents) {
     layers.push(await blob(Buffer.from(text.repeat(5000)), 'application/vnd.oci.image.layer.v1.tar'));
   }
   const config = await blob(Buffer.from(JSON.stringify({
     architecture: 'amd64', os: 'linux',
-    config: { User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `NOTE=${HOSTILE}`], Entrypoint: ['/engine'] },
+    config: { User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `STAGES=${contents.length}`, `NOTE=${HOSTILE}`], Entrypoint: ['/engine'] },
     rootfs: { type: 'layers', diff_ids: layers.map((layer) => layer.digest) },
     history: [
       { created_by: 'apko build --arch amd64', comment: 'system' },
@@ -80,12 +108,13 @@ async function push(repo) {
   const type = 'application/vnd.oci.image.manifest.v1+json';
   const manifest = JSON.stringify({ schemaVersion: 2, mediaType: type, config, layers });
   let digest;
-  for (const tag of ['v1.3.9', 'v1.4.0', 'latest']) {
+  for (const tag of tags) {
     digest = (await send('PUT', `manifests/${tag}`, manifest, type)).headers.get('docker-content-digest');
   }
   await attach(send, blob, digest, manifest.length);
-  const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low']].map(([id, severity]) => ({
-    vulnerability: { id, severity }, artifact: { name: 'openssl', version: '3.2.1', type: 'apk' },
+  for (let pulls = 0; pulls < 7; pulls += 1) await send('GET', `manifests/${tags[0]}`);
+  const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low'], ['CVE-2026-1004', 'Medium']].slice(contents.length - 1).map(([id, severity]) => ({
+    vulnerability: { id, severity, fix: { versions: ['3.2.2'], state: 'fixed' } }, artifact: { name: 'openssl', version: '3.2.1', type: 'apk' },
   }));
   await call('POST', `/scans/v1/repos/${repo}/reports`, {
     digest, scanner: 'SCANNER_NAME_GRYPE', report: Buffer.from(JSON.stringify({ matches })).toString('base64'),

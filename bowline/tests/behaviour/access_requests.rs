@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 /// A verified organization with an owner, and someone who asks to be let in.
-async fn requested(server: &TestServer) -> (String, Machine, Machine) {
+pub(crate) async fn requested(server: &TestServer) -> (String, Machine, Machine) {
     let body = json!({ "name": "acme.example", "verified": true, "kind": "ORG_KIND_CUSTOMER" });
     let made = ok(&server.operator().await, "POST /iam/v2/groups", body).await;
     let org = made["uid"].as_str().expect("a uid").to_owned();

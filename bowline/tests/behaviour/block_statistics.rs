@@ -15,7 +15,13 @@ use crate::support::{each, execute, holder, number, ok, rejected, same_over_grpc
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Records so many refused downloads of a version.
-async fn block(server: &TestServer, org: &str, policy: &str, refused: (Language, &str, &str, Mode, Refusal), n: u8) {
+pub(crate) async fn block(
+    server: &TestServer,
+    org: &str,
+    policy: &str,
+    refused: (Language, &str, &str, Mode, Refusal),
+    n: u8,
+) {
     let now = server.clock().now();
     let (org, policy) = (Uidp::parse(org).expect("a UIDP"), Uidp::parse(policy).expect("a UIDP"));
     let (language, name, version, mode, refusal) = refused;
@@ -43,7 +49,7 @@ fn what(org: &str, query: &str) -> String {
     format!("GET /librarydecisions/v1/organizations/{org}:blockStatistics?{query}")
 }
 
-async fn policy(server: &TestServer, org: &str, name: &str) -> String {
+pub(crate) async fn policy(server: &TestServer, org: &str, name: &str) -> String {
     let made =
         ok(&server.operator().await, &format!("POST /libraries/v1/policies/{org}"), json!({ "name": name })).await;
     made["id"].as_str().expect("an id").into()

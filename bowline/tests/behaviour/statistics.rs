@@ -10,7 +10,7 @@ use crate::support::{absent, each, execute, holder, number, ok, rejected};
 const DAY: i64 = 24 * 3600 * 1_000_000;
 
 /// Counts something that happened so many days ago, and waits until it is in its day.
-async fn happened(server: &TestServer, activity: (&str, &str, ActivityKind), ago: i64, n: i64) {
+pub(crate) async fn happened(server: &TestServer, activity: (&str, &str, ActivityKind), ago: i64, n: i64) {
     let now = server.clock().now();
     let (scope, identity, kind) = (activity.0.to_owned(), activity.1.to_owned(), activity.2);
     let db = &server.server().parts().storage.db;

@@ -11,6 +11,7 @@
 
 mod app;
 mod assets;
+mod chart;
 mod components;
 mod export;
 mod guard;

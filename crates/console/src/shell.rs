@@ -34,7 +34,7 @@ impl Content {
 
 /// Headings of the navigation, with their pages.
 const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
-    ("Overview", &[(HOME, "Home"), ("/console/groups", "Groups")]),
+    ("Overview", &[(HOME, "Organizations"), ("/console/home", "Home"), ("/console/groups", "Groups")]),
     (
         "Access",
         &[

@@ -47,6 +47,13 @@ pub(crate) struct Called {
     pub(crate) list: Option<String>,
 }
 
+/// What a call returned that may be refused while the page is shown.
+pub(crate) struct Answer<T> {
+    /// Full name of the method.
+    pub(crate) method: &'static str,
+    pub(crate) result: Result<T>,
+}
+
 /// A request for a page, by a signed-in caller.
 pub(crate) struct Visit {
     pub(crate) app: Arc<App>,
@@ -91,6 +98,17 @@ impl Visit {
         let answer = self.read(M::FULL_NAME, method, request.encode_to_vec().into()).await?;
         let decoded = M::Response::decode(answer).map_err(Error::internal);
         decoded.inspect_err(|error| write_failure(M::FULL_NAME, &self.id_of_call(), error))
+    }
+
+    /// Calls a method for a part of the page.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED: the session is over, and so is the page. Other errors are in the answer.
+    pub(crate) async fn answer<M: Method>(&mut self, request: M::Request) -> Result<Answer<M::Response>> {
+        match self.call::<M>(request).await {
+            Err(error) if error.code() == Code::Unauthenticated => Err(error),
+            result => Ok(Answer { method: M::FULL_NAME, result }),
+        }
     }
 
     /// Calls a method that only reads by its position in the table, and returns its response as JSON.

@@ -75,6 +75,24 @@ pub(super) fn timeline(entries: &[Entry], empty: &str) -> Markup {
     }
 }
 
+/// Entries in a line each, for the tile of another page.
+pub(super) fn brief(entries: &[Entry]) -> Markup {
+    let what = |entry: &Entry| format!("{} {}", entry.kind.rsplit('/').next().unwrap_or(&entry.kind), verb(entry));
+    html! {
+        @if entries.is_empty() { p.empty { "Nothing has been changed here yet." } } @else {
+            ul.plain {
+                @for entry in entries {
+                    @let (organization, number) = position(entry);
+                    li {
+                        (link("/console/audit-entry", &[("organization", organization), ("sequence", &number)], &what(entry)))
+                        " by " (actor(&entry.actor)) ", " (time(entry.time.as_ref()))
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn row(entry: &Entry) -> Vec<Markup> {
     let kind = entry.kind.rsplit('/').next().unwrap_or(&entry.kind);
     let (organization, number) = position(entry);

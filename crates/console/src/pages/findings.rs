@@ -2,16 +2,18 @@ use bowline_contract::bowline::registry::v1::rpc::replication::ListUpstreams;
 use bowline_contract::bowline::registry::v1::{ListUpstreamsRequest, UpstreamState};
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
 use bowline_contract::bowline::vulnerabilities::v1::{
-    FindingStatus, GetPostureRequest, ImageFinding, ListFindingsRequest, PostureSummary, SeverityCounts,
+    FindingStatus, GetPostureRequest, ImageFinding, ListFindingsRequest, PostureDay, PostureSummary, SeverityCounts,
 };
 use bowline_contract::v1::registry::sync_status::Status;
 use bowline_contract::v1::registry::vulnerability::Severity;
+use bowline_contract::v1::registry::vulnerability::fix::State;
 use bowline_core::Result;
 use maud::{Markup, html};
 
+use crate::chart;
 use crate::components::{Field, List, facts, filters, link, section, table};
 use crate::shell::Content;
-use crate::values::{badge, code, day, none, text, time, words};
+use crate::values::{badge, code, count, day, none, text, time, words};
 use crate::visit::{ROWS, Visit};
 
 const STATUSES: [(&str, &str); 6] = [
@@ -23,17 +25,31 @@ const STATUSES: [(&str, &str); 6] = [
     ("FINDING_STATUS_NOT_AFFECTED", "not affected"),
 ];
 
+const SEVERITIES: [(&str, &str); 7] = [
+    ("", "any"),
+    ("CRITICAL", "critical"),
+    ("HIGH", "high"),
+    ("MEDIUM", "medium"),
+    ("LOW", "low"),
+    ("NEGLIGIBLE", "negligible"),
+    ("UNKNOWN", "unknown"),
+];
+const FIXES: [(&str, &str); 3] = [("", "any"), ("FIXED", "there is one"), ("NOT_FIXED", "not yet")];
+
 /// Open findings of the newest scans in a group and below.
 pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     let Some(scope) = scope(visit) else { return Ok(choose("Findings")) };
     let status = visit.query.get("status").and_then(FindingStatus::from_str_name);
+    let severity = visit.query.get("severity").and_then(Severity::from_str_name);
+    let fix = visit.query.get("fix").and_then(State::from_str_name);
     let request = ListFindingsRequest {
         scope,
+        severities: severity.into_iter().map(i32::from).collect(),
+        fix_states: fix.into_iter().map(i32::from).collect(),
         statuses: status.into_iter().map(i32::from).collect(),
         query: visit.query.text("q"),
         page_size: ROWS,
         page_token: visit.query.text("page"),
-        ..ListFindingsRequest::default()
     };
     let response = visit.call::<ListFindings>(request).await?;
     let list = List {
@@ -43,10 +59,12 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
         next: &response.next_page_token,
         total: None,
         empty: "There is no finding that you may see here. Images without a scan have none either.",
-        filters: &["q", "status"],
+        filters: &["q", "severity", "fix", "status"],
     };
     let fields = [
         Field::Text { name: "q", label: "Vulnerability or package" },
+        Field::Choice { name: "severity", label: "Severity", options: &SEVERITIES },
+        Field::Choice { name: "fix", label: "Fix", options: &FIXES },
         Field::Choice { name: "status", label: "Advisory", options: &STATUSES },
     ];
     Ok(Content::new("Findings", html! { (filters(visit, &["in"], &fields)) (list.render(visit)) }))
@@ -57,7 +75,7 @@ fn scope(visit: &Visit) -> Option<String> {
 }
 
 /// What stands on a page that is about one group, before one is chosen.
-fn choose(title: &str) -> Content {
+pub(super) fn choose(title: &str) -> Content {
     let body = html! {
         p { "This page is about an organization or group: choose one, its page leads here." }
         p { a.button href="/console/" { "Organizations" } }
@@ -116,7 +134,7 @@ pub(super) async fn posture(visit: &mut Visit) -> Result<Content> {
     let body = html! {
         (about)
         @if summary.incomplete { p.notice { "Not everything was counted: choose a smaller group." } }
-        (section("days", "Open by day (UTC)", &days(&summary)))
+        (section("days", "Open by day (UTC)", &picture(&summary)))
         (section("ages", "Open by age", &table("Days since they were found", &AGE_HEADS, &ages)))
         (section("fixes", "Time to a fix", &fixes(&summary)))
     };
@@ -130,6 +148,41 @@ fn counts(name: Markup, counts: Option<&SeverityCounts>) -> Vec<Markup> {
     let counts = counts.copied().unwrap_or_default();
     let numbers = [counts.critical, counts.high, counts.medium, counts.low, counts.negligible, counts.unknown];
     std::iter::once(name).chain(numbers.map(|number| text(&number.to_string()))).collect()
+}
+
+/// The findings that were open on each day. Of days without a counted image nothing is known.
+pub(super) fn picture(summary: &PostureSummary) -> Markup {
+    let values = |one: &PostureDay| {
+        let open = one.open.unwrap_or_default();
+        let low = open.low + open.negligible;
+        (one.images > 0).then(|| [open.critical, open.high, open.medium, low, open.unknown].map(i64::from).to_vec())
+    };
+    let drawn: Vec<chart::Day> =
+        summary.days.iter().map(|one| chart::Day { name: day(one.day.as_ref()), values: values(one) }).collect();
+    let finding = trend(&drawn);
+    let title = "Open findings by severity and day";
+    html! {
+        (chart::stacked(
+            &chart::Figure { id: "open-chart", title, finding: &finding, numbers: Some(days(summary)) },
+            &chart::SEVERITIES,
+            &drawn,
+        ))
+        p.small { "Newest scan: " (time(summary.report_time.as_ref())) ". Negligible ones are among the low ones." }
+    }
+}
+
+/// How many are open on the last day, and how many were on the first day that is known.
+fn trend(days: &[chart::Day]) -> String {
+    let sum = |day: &chart::Day| day.values.as_ref().map(|values| (values.iter().sum::<i64>(), day.name.clone()));
+    let Some((last, _)) = days.last().and_then(sum) else {
+        return "No image here was scanned.".to_owned();
+    };
+    let open = format!("{} open", count(last, "finding", "findings"));
+    match days.iter().find_map(sum) {
+        Some((first, name)) if first != last => format!("{open}, {first} on {name}."),
+        Some((_, name)) if days.last().is_some_and(|day| day.name != name) => format!("{open}, as many as on {name}."),
+        _ => format!("{open}."),
+    }
 }
 
 fn days(summary: &PostureSummary) -> Markup {

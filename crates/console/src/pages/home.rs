@@ -1,14 +1,24 @@
 use bowline_contract::v1::common::UidpFilter;
-use bowline_contract::v2::iam::ListGroupsRequest;
 use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
+use bowline_contract::v2::iam::{Group, ListGroupsRequest};
 use bowline_core::Result;
-use maud::html;
+use maud::{Markup, html};
 
 use super::groups;
-use crate::components::List;
+use crate::components::{List, link};
 use crate::shell::Content;
-use crate::values::code;
+use crate::values::{badge, code};
 use crate::visit::{ROWS, Visit};
+
+/// An organization, which leads to its home.
+fn row(group: &Group) -> Vec<Markup> {
+    let mut cells = groups::row(group);
+    cells[0] = html! {
+        (link("/console/home", &[("in", &group.uid)], &group.name))
+        @if group.verified { " " (badge("good", "verified")) }
+    };
+    cells
+}
 
 /// The organizations that the caller sees.
 pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
@@ -23,7 +33,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let list = List {
         caption: "Organizations",
         heads: &groups::HEADS,
-        rows: response.groups.iter().map(groups::row).collect(),
+        rows: response.groups.iter().map(row).collect(),
         next: &response.next_page_token,
         total: response.total_count,
         empty: "You are not a member of an organization yet.",

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use bowline_contract::bowline::registry::v1::rpc::images::CompareImages;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{GetEffectivePolicy, ListRetentionRuns};
 use bowline_contract::bowline::registry::v1::{
@@ -6,15 +8,16 @@ use bowline_contract::bowline::registry::v1::{
 };
 use bowline_contract::v1::registry::rpc::registry::ListTagHistory;
 use bowline_contract::v1::registry::{TagHistory, TagHistoryFilter};
-use bowline_core::Result;
+use bowline_core::{Micros, Result};
 use maud::{Markup, html};
 
 use super::{parent, part, required};
+use crate::chart;
 use crate::components::{Field, MAX_ROWS, facts, filters, link, more, refused, section, table};
 use crate::query::address;
 use crate::secrets::{masked, masked_member};
 use crate::shell::Content;
-use crate::values::{badge, bytes, code, none, text, time, yes};
+use crate::values::{badge, beginning, bytes, code, count, day, none, text, time, yes};
 use crate::visit::Visit;
 
 /// What a tag named when.
@@ -26,6 +29,7 @@ pub(super) async fn tag_history(visit: &mut Visit) -> Result<Content> {
     let rows: Vec<_> = response.items.iter().take(MAX_ROWS).map(|one| moved(repo, &response.items, one)).collect();
     let body = html! {
         @if rows.is_empty() { p.empty { "This tag has not been moved." } } @else {
+            (line(&response.items, visit.app.now()))
             (table("What the tag named", &["Digest", "Since", "Again"], &rows))
             (more(response.items.len()))
         }
@@ -33,6 +37,27 @@ pub(super) async fn tag_history(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("History of a tag", body)
         .below(address("/console/repository", &[("uid", repo)]), "Repository")
         .below(address("/console/tags", &[("repo", repo)]), "Tags"))
+}
+
+/// The moves of a tag as a line of steps, the newest digests above.
+fn line(moves: &[TagHistory], now: Micros) -> Markup {
+    let one = |one: &TagHistory| chart::Move {
+        at: one.update_timestamp.as_ref().map_or(0, |time| time.seconds),
+        when: day(one.update_timestamp.as_ref()),
+        value: one.digest.split_once(':').map_or(one.digest.as_str(), |(_, hex)| beginning(hex, 12)).to_owned(),
+    };
+    let mut ordered: Vec<&TagHistory> = moves.iter().rev().collect();
+    ordered.sort_by_key(|one| one.update_timestamp.as_ref().map(|time| (time.seconds, time.nanos)));
+    let drawn: Vec<_> = ordered.into_iter().map(one).collect();
+    let named: BTreeSet<&str> = moves.iter().map(|one| one.digest.as_str()).collect();
+    let finding = format!(
+        "{}, {}.",
+        count(moves.len() as i64, "move", "moves"),
+        count(named.len() as i64, "different digest", "different digests")
+    );
+    let figure =
+        chart::Figure { id: "moves", title: "What the tag named when (UTC)", finding: &finding, numbers: None };
+    chart::steps(&figure, &drawn, now / 1_000_000)
 }
 
 /// One move of a tag. A digest that it named more than once was rolled back to.

@@ -2,8 +2,10 @@
 
 mod access;
 mod advisories;
+mod attention;
 mod audit;
 mod bindings;
+mod checklist;
 mod decisions;
 mod findings;
 mod groups;
@@ -15,6 +17,7 @@ mod joining;
 mod me;
 mod methods;
 mod operator;
+mod overview;
 mod packages;
 mod policies;
 mod repositories;
@@ -77,6 +80,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/group", groups::show),
     page!("/console/groups", groups::list),
     page!("/console/history", audit::history),
+    page!("/console/home", overview::show),
     page!("/console/identities", identities::list),
     page!("/console/identity", identities::show),
     page!("/console/image", images::show),
@@ -160,7 +164,7 @@ async fn content_of(page: &'static Page, visit: &mut Visit) -> Result<Content> {
 /// Finds the name of the group that the page is limited to. Without the right to list it, its id is shown.
 async fn name_scope(visit: &mut Visit) -> Result<()> {
     let scope = visit.scope();
-    if scope.is_empty() {
+    if scope.is_empty() || visit.scope_name.is_some() {
         return Ok(());
     }
     let uidp = UidpFilter { ids: vec![scope], ..UidpFilter::default() };

@@ -1,6 +1,8 @@
 use bowline_contract::bowline::registry::v1::rpc::images::{ListImages, SearchRepos};
+use bowline_contract::bowline::registry::v1::rpc::statistics::ListActivity;
 use bowline_contract::bowline::registry::v1::{
-    FindingCounts, ImageSummary, ListImagesRequest, ListImagesResponse, RepoSummary, SearchReposRequest,
+    FindingCounts, ImageSummary, ListActivityRequest, ListImagesRequest, ListImagesResponse, RepoSummary,
+    SearchReposRequest,
 };
 use bowline_contract::v2::registry::rpc::repos_service::GetRepo;
 use bowline_contract::v2::registry::rpc::tags_service::ListTags;
@@ -8,7 +10,7 @@ use bowline_contract::v2::registry::{GetRepoRequest, ListTagsRequest, Repo, Tag}
 use bowline_core::Result;
 use maud::{Markup, html};
 
-use super::{below, parent, part, required};
+use super::{below, overview, parent, part, required};
 use crate::components::{Field, List, facts, filters, link, refused, section};
 use crate::query::address;
 use crate::shell::Content;
@@ -102,6 +104,8 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     };
     let images = part(visit.call::<ListImages>(request).await)?;
     let method = visit.last_method().map(str::to_owned);
+    let pulls = ListActivityRequest { scope: uid.clone(), ..ListActivityRequest::default() };
+    let pulls = visit.answer::<ListActivity>(pulls).await?;
     let body = html! {
         (about(&repo))
         (section("pull", "Pull", &pull(visit, &repo)))
@@ -116,6 +120,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
             Ok(response) => images_of(visit, &uid, response),
             Err(error) => refused(error, method.as_deref()),
         }))
+        (section("pulls", "Pulls", &overview::shown(&pulls, overview::activity)))
     };
     let group = parent(&uid);
     Ok(Content::new(repo.name, body)

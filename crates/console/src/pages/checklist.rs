@@ -1,0 +1,106 @@
+//! The first steps of an organization that has no image yet, each with its command.
+
+use bowline_contract::v2::events::ListSubscriptionsRequest;
+use bowline_contract::v2::events::rpc::subscriptions_service::ListSubscriptions;
+use bowline_contract::v2::iam::rpc::group_invites_service::ListGroupInvites;
+use bowline_contract::v2::iam::rpc::identities_service::ListIdentities;
+use bowline_contract::v2::iam::{ListGroupInvitesRequest, ListIdentitiesRequest, RelationshipType};
+use bowline_core::Result;
+use maud::{Markup, html};
+
+use super::{below, parent};
+use crate::components::section;
+use crate::query::address;
+use crate::values::badge;
+use crate::visit::{Answer, Visit};
+
+/// A step with its command.
+struct Step {
+    title: &'static str,
+    /// Where its result is listed.
+    page: &'static str,
+    /// Whether it is done; absent where the caller may not know.
+    is_done: Option<bool>,
+    command: String,
+}
+
+/// The steps, of which those are ticked that left something.
+pub(super) async fn show(visit: &mut Visit, scope: &str) -> Result<Markup> {
+    let request = ListGroupInvitesRequest { uidp: below(scope), page_size: 1, ..ListGroupInvitesRequest::default() };
+    let invites = visit.answer::<ListGroupInvites>(request).await?;
+    let request = ListIdentitiesRequest {
+        uidp: below(scope),
+        relationship_type: RelationshipType::ClaimMatch.into(),
+        page_size: 1,
+        ..ListIdentitiesRequest::default()
+    };
+    let identities = visit.answer::<ListIdentities>(request).await?;
+    let request = ListSubscriptionsRequest { uidp: below(scope), page_size: 1, ..ListSubscriptionsRequest::default() };
+    let subscriptions = visit.answer::<ListSubscriptions>(request).await?;
+    super::name_scope(visit).await?;
+    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let name = visit.scope_name.as_deref().filter(|name| parent(scope).is_empty() && is_plain(name));
+    let path = name.unwrap_or("PATH");
+    let host = &visit.app.api.settings().registry_audience;
+    let steps = [
+        Step {
+            title: "Invite someone",
+            page: "/console/invites",
+            is_done: done(&invites, |response| response.group_invites.len()),
+            command: format!("bowline iam invites create --parent {scope} --role viewer --ttl 168h --single-use"),
+        },
+        Step {
+            title: "Let a workload sign in",
+            page: "/console/identities",
+            is_done: done(&identities, |response| response.identities.len()),
+            command: format!("bowline iam identities create github {path}/build --repo acme/site --role registry.push"),
+        },
+        Step {
+            title: "Push an image",
+            page: "/console/repositories",
+            is_done: Some(false),
+            command: format!("docker push {host}/{path}/app:latest"),
+        },
+        Step {
+            title: "Store what a scanner found",
+            page: "/console/findings",
+            is_done: Some(false),
+            command: format!(
+                "grype {host}/{path}/app:latest -o json > report.json\nbowline registry scan-report put {path}/app:latest --file report.json"
+            ),
+        },
+        Step {
+            title: "Send events to a program of yours",
+            page: "/console/subscriptions",
+            is_done: done(&subscriptions, |response| response.subscriptions.len()),
+            command: format!(
+                "bowline events subscriptions create --parent {scope} --sink https://hooks.example/bowline"
+            ),
+        },
+    ];
+    let rows = html! {
+        @if name.is_none() { p { "PATH is the path of this group, such as acme/team." } }
+        ol.steps { @for step in &steps { (step.render(scope)) } }
+    };
+    Ok(html! { div.wide { (section("first-steps", "First steps", &rows)) } })
+}
+
+fn done<T>(answer: &Answer<T>, number: impl Fn(&T) -> usize) -> Option<bool> {
+    answer.result.as_ref().ok().map(|response| number(response) > 0)
+}
+
+impl Step {
+    fn render(&self, scope: &str) -> Markup {
+        html! {
+            li {
+                a href=(address(self.page, &[("in", scope)])) { (self.title) } " "
+                @match self.is_done {
+                    Some(true) => { (badge("good", "done")) }
+                    Some(false) => { (badge("plain", "to do")) }
+                    None => { (badge("plain", "you may not see it")) }
+                }
+                pre tabindex="0" data-copy { code { (self.command) } }
+            }
+        }
+    }
+}
