@@ -51,6 +51,10 @@ mod connections;
 mod console;
 #[path = "behaviour/console_bounds.rs"]
 mod console_bounds;
+#[path = "behaviour/console_changes.rs"]
+mod console_changes;
+#[path = "behaviour/console_changes_support.rs"]
+mod console_changes_support;
 #[path = "behaviour/console_pages.rs"]
 mod console_pages;
 #[path = "behaviour/console_support.rs"]

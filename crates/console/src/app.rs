@@ -9,9 +9,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::{Error, Micros, Result};
 use bowline_fronts::cookies::{self, Cookies};
 use bowline_fronts::{BrowserSessions, Count, Front};
-use bowline_pipeline::{HeldToken, OPERATOR, ReadOnlyPipeline, RequestOrigin};
+use bowline_pipeline::{HeldToken, ReadOnlyPipeline, RequestOrigin};
 use tokio::sync::Semaphore;
 
+use crate::forms::SentForms;
 use crate::sessions::{Key, Session, Sessions};
 use crate::{PREFIX, Random, assets, guard, shell};
 
@@ -21,7 +22,7 @@ const PAGES_AT_ONCE: usize = 64;
 const LONGEST_PATH: usize = 2048;
 
 pub(crate) struct App {
-    /// All that pages can do: calls that read.
+    /// All that pages can do: calls that read, and with a proof, those that a person asks for.
     pub(crate) api: ReadOnlyPipeline,
     /// Longest time for one page.
     pub(crate) page_time: Duration,
@@ -29,6 +30,8 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     /// Permits for the pages of all sessions that are made at a time.
     pub(crate) pages: Semaphore,
+    /// Forms that were sent.
+    pub(crate) sent: SentForms,
     pub(crate) cookies: Cookies,
     /// The public origin of the pages, which forms must come from.
     pub(crate) origin: String,
@@ -45,6 +48,7 @@ impl App {
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
             pages: Semaphore::new(PAGES_AT_ONCE),
+            sent: SentForms::default(),
             api,
             page_time,
             count,
@@ -77,6 +81,11 @@ impl App {
         self.api.mac("session", cookie)
     }
 
+    /// Random bytes; other ones at each call.
+    pub(crate) fn random(&self) -> [u8; 32] {
+        (self.random)()
+    }
+
     /// What a form of this session must carry to be sent to this address.
     pub(crate) fn form_token(&self, key: &Key, action: &str) -> String {
         let message = [key.as_slice(), action.as_bytes()].concat();
@@ -89,17 +98,7 @@ impl BrowserSessions for App {
         let token = HeldToken::new(token);
         let facts = self.api.facts(&token)?;
         let (now, cookie) = (self.now(), (self.random)());
-        let (pages, queue) = Session::permits();
-        let session = Session {
-            subject: facts.subject.as_str().to_owned(),
-            label: label.to_owned(),
-            is_operator: facts.subject.as_str() == OPERATOR,
-            provider: facts.provider.clone(),
-            pages,
-            queue,
-            ends_at: facts.expires_at,
-            token,
-        };
+        let session = Session::new(token, &facts, label);
         let seconds = (session.ends_at - now).max(0) / 1_000_000;
         self.sessions.begin(self.key(&cookie), session, now);
         let header = self.cookies.set(&self.cookie_name(), &URL_SAFE_NO_PAD.encode(cookie), seconds);

@@ -8,10 +8,11 @@
 //! an operator but another one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bowline_core::Micros;
-use bowline_pipeline::HeldToken;
+use bowline_pipeline::{HeldToken, OPERATOR, TokenFacts};
 use tokio::sync::Semaphore;
 
 /// Key of a session: a keyed digest of its cookie.
@@ -21,6 +22,8 @@ pub(crate) type Key = [u8; 32];
 pub(crate) const IDLE: Micros = 30 * 60 * 1_000_000;
 /// The same for an operator, who may do everything.
 pub(crate) const OPERATOR_IDLE: Micros = 10 * 60 * 1_000_000;
+/// Time for which a session may change something after it was unlocked.
+pub(crate) const UNLOCKED: Micros = 15 * 60 * 1_000_000;
 /// Pages of one session that are made at a time; others wait.
 const PAGES_AT_ONCE: usize = 4;
 /// Pages of one session that are made or wait.
@@ -52,9 +55,46 @@ pub(crate) struct Session {
     pub(crate) pages: Semaphore,
     /// Permits for pages that are made or wait.
     pub(crate) queue: Semaphore,
+    /// Until when the session may change something, in microseconds; in the past while it only reads.
+    unlocked_until: AtomicI64,
 }
 
 impl Session {
+    /// The session of a token, which only reads.
+    pub(crate) fn new(token: HeldToken, facts: &TokenFacts, label: &str) -> Session {
+        let (pages, queue) = Session::permits();
+        Session {
+            subject: facts.subject.as_str().to_owned(),
+            label: label.to_owned(),
+            is_operator: facts.subject.as_str() == OPERATOR,
+            provider: facts.provider.clone(),
+            pages,
+            queue,
+            ends_at: facts.expires_at,
+            unlocked_until: Session::locked(),
+            token,
+        }
+    }
+
+    /// Lets the session change something for a time.
+    pub(crate) fn unlock(&self, now: Micros) {
+        self.unlocked_until.store((now + UNLOCKED).min(self.ends_at), Ordering::Relaxed);
+    }
+
+    /// Lets the session only read again.
+    pub(crate) fn lock(&self) {
+        self.unlocked_until.store(Micros::MIN, Ordering::Relaxed);
+    }
+
+    /// Until when the session may change something; absent while it only reads.
+    pub(crate) fn unlocked_until(&self, now: Micros) -> Option<Micros> {
+        Some(self.unlocked_until.load(Ordering::Relaxed)).filter(|until| now < *until)
+    }
+
+    fn locked() -> AtomicI64 {
+        AtomicI64::new(Micros::MIN)
+    }
+
     /// Permits for the pages of a new session: for those that are made, and for all.
     pub(crate) fn permits() -> (Semaphore, Semaphore) {
         (Semaphore::new(PAGES_AT_ONCE), Semaphore::new(MAX_PAGES))
@@ -205,6 +245,7 @@ mod tests {
             ends_at,
             pages,
             queue,
+            unlocked_until: Session::locked(),
         }
     }
 
