@@ -53,6 +53,8 @@ mod console;
 mod console_bounds;
 #[path = "behaviour/console_changes.rs"]
 mod console_changes;
+#[path = "behaviour/console_changes_edits.rs"]
+mod console_changes_edits;
 #[path = "behaviour/console_changes_support.rs"]
 mod console_changes_support;
 #[path = "behaviour/console_pages.rs"]

@@ -9,6 +9,7 @@
 //!
 //! To add a page: a function in `pages/`, and its line in `PAGES`.
 
+mod actions;
 mod app;
 mod assets;
 mod components;

@@ -5,6 +5,7 @@ use axum::response::{Html, IntoResponse as _, Response};
 use bowline_core::{Code, Error, Reason};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::actions;
 use crate::assets;
 use crate::components::{denied, why};
 use crate::export::FORMATS;
@@ -21,11 +22,13 @@ pub(crate) struct Content {
     /// Pages above this one: address and text.
     pub(crate) crumbs: Vec<(String, String)>,
     pub(crate) body: Markup,
+    /// Whether what the page is about is there, so that something can be done with it.
+    has_actions: bool,
 }
 
 impl Content {
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Content {
-        Content { title: title.into(), crumbs: Vec::new(), body }
+        Content { title: title.into(), crumbs: Vec::new(), body, has_actions: true }
     }
 
     pub(crate) fn below(mut self, address: String, text: impl Into<String>) -> Content {
@@ -121,6 +124,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 @if visit.query.get("notice") == Some("page") {
                     p.notice role="status" { "The page that you asked for has expired: this is the first one." }
                 }
+                @if content.has_actions { (actions::of(visit)) }
                 (content.body)
                 (exports(visit))
                 (code(&visit.shown_calls()))
@@ -259,7 +263,7 @@ pub(crate) fn problem(visit: Option<&Visit>, error: &Error, request_id: &str, me
         p { a href=(HOME) { "To the first page" } }
     };
     let mut response = match visit {
-        Some(visit) => (status, Html(whole_page(visit, &Content::new(title, body))))
+        Some(visit) => (status, Html(whole_page(visit, &Content { has_actions: false, ..Content::new(title, body) })))
             .into_response(),
         None => outside(title, status, &body),
     };
