@@ -12,7 +12,6 @@ use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_pipeline::{HeldToken, ReadOnlyPipeline, RequestOrigin};
 use tokio::sync::Semaphore;
 
-use crate::forms::SentForms;
 use crate::sessions::{Key, Session, Sessions};
 use crate::{PREFIX, Random, assets, guard, shell};
 
@@ -30,8 +29,6 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     /// Permits for the pages of all sessions that are made at a time.
     pub(crate) pages: Semaphore,
-    /// Forms that were sent.
-    pub(crate) sent: SentForms,
     pub(crate) cookies: Cookies,
     /// The public origin of the pages, which forms must come from.
     pub(crate) origin: String,
@@ -48,7 +45,6 @@ impl App {
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
             pages: Semaphore::new(PAGES_AT_ONCE),
-            sent: SentForms::default(),
             api,
             page_time,
             count,
@@ -81,9 +77,14 @@ impl App {
         self.api.mac("session", cookie)
     }
 
-    /// Random bytes; other ones at each call.
-    pub(crate) fn random(&self) -> [u8; 32] {
-        (self.random)()
+    /// What a link to a filled-in form carries if a page of this session has it.
+    pub(crate) fn seal<'q>(&self, key: &Key, filled: impl Iterator<Item = (&'q str, &'q str)>) -> String {
+        let mut message = key.to_vec();
+        for text in filled.flat_map(|(name, value)| [name, value]) {
+            message.extend_from_slice(&(text.len() as u64).to_be_bytes());
+            message.extend_from_slice(text.as_bytes());
+        }
+        URL_SAFE_NO_PAD.encode(&self.api.mac("link to a form", &message)[..16])
     }
 
     /// What a form of this session must carry to be sent to this address.

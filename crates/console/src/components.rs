@@ -4,7 +4,7 @@ use bowline_contract::Method;
 use bowline_core::{Code, Detail, Error};
 use maud::{Markup, html};
 
-use crate::method::{EDIT, METHOD, NAME, PREFIX};
+use crate::method::{EDIT, METHOD, NAME, PREFIX, SEAL, is_filled_in};
 use crate::query::address;
 use crate::values::{MAX_VALUE, beginning};
 use crate::visit::Visit;
@@ -24,6 +24,10 @@ fn form_link(visit: &Visit, method: &str, text: &str, fields: &[(&str, &str)], e
     let back = visit.query.address(visit.path, &["notice"], &[]);
     let mut parameters = vec![(NAME, method), (EDIT, edit), ("back", back.as_str())];
     parameters.extend(fields.iter().map(|(name, value)| (name.as_str(), *value)));
+    // As the address will have them: it leaves out what is empty.
+    let filled = parameters.iter().copied().filter(|(_, value)| !value.is_empty());
+    let seal = visit.app.seal(&visit.key, filled.filter(|(name, _)| is_filled_in(name)));
+    parameters.push((SEAL, &seal));
     html! { a.action href=(address(METHOD, &parameters)) { (text) } }
 }
 

@@ -89,12 +89,6 @@ fn is_loaded_by_another_site(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether a page of another site led to this request.
-pub(crate) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
-    !matches!(site, None | Some("same-origin" | "none"))
-}
-
 /// Lets requests through that a person or this console makes, within the limits: a page of a session counts for its caller,
 /// any other for the address that it came from. Signing out is never limited.
 pub(crate) async fn admitted(
@@ -139,6 +133,16 @@ impl Form {
 /// PERMISSION_DENIED: another site sent it, or the browser does not say who did. INVALID_ARGUMENT: it is no form, or too
 /// large.
 pub(crate) fn own_form(app: &App, headers: &HeaderMap, body: &[u8], max: usize) -> Result<Form> {
+    require_own(app, headers)?;
+    let body = std::str::from_utf8(body).map_err(|_| Error::invalid_field("body", "must be UTF-8"))?;
+    Query::read_up_to(body, max).map(Form)
+}
+
+/// What the headers of such a form say.
+///
+/// # Errors
+/// Those of [`own_form`] but for the size.
+pub(crate) fn require_own(app: &App, headers: &HeaderMap) -> Result<()> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let is_own = match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => site == "same-origin",
@@ -151,8 +155,7 @@ pub(crate) fn own_form(app: &App, headers: &HeaderMap, body: &[u8], max: usize) 
     if !is_form(headers) {
         return Err(Error::invalid_field("body", "must be a form (application/x-www-form-urlencoded)"));
     }
-    let body = std::str::from_utf8(body).map_err(|_| Error::invalid_field("body", "must be UTF-8"))?;
-    Query::read_up_to(body, max).map(Form)
+    Ok(())
 }
 
 /// A form that is not from a page of this session.

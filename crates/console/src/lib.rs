@@ -37,6 +37,8 @@ use axum::routing::{get, post};
 use bowline_fronts::Count;
 use bowline_pipeline::ReadOnlyPipeline;
 
+pub use method::MAX_FORM;
+
 use app::App;
 
 /// Where random bytes come from; other ones at each call.
@@ -81,7 +83,7 @@ impl Console {
             .route(unlock::UNLOCK, post(unlock::unlock))
             .route(unlock::LOCK, post(unlock::lock))
             .route("/console/assets/{name}", get(assets::serve))
-            .route(method::METHOD, post(method::send).layer(DefaultBodyLimit::max(method::MAX_FORM)))
+            .route(method::METHOD, post(method::send))
             .route("/console/{*path}", get(pages::missing));
         for page in pages::PAGES {
             let show = move |app, origin, headers, uri| pages::show(page, app, origin, headers, uri);

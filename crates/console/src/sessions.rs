@@ -15,6 +15,8 @@ use bowline_core::Micros;
 use bowline_pipeline::{HeldToken, OPERATOR, TokenFacts};
 use tokio::sync::Semaphore;
 
+use crate::forms::SentForms;
+
 /// Key of a session: a keyed digest of its cookie.
 pub(crate) type Key = [u8; 32];
 
@@ -57,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) queue: Semaphore,
     /// Until when the session may change something, in microseconds; in the past while it only reads.
     unlocked_until: AtomicI64,
+    /// Which forms were sent.
+    pub(crate) sent: SentForms,
 }
 
 impl Session {
@@ -72,12 +76,16 @@ impl Session {
             queue,
             ends_at: facts.expires_at,
             unlocked_until: Session::locked(),
+            sent: SentForms::default(),
             token,
         }
     }
 
-    /// Lets the session change something for a time.
+    /// Lets the session change something for a time. While it does, this prolongs nothing.
     pub(crate) fn unlock(&self, now: Micros) {
+        if self.unlocked_until(now).is_some() {
+            return;
+        }
         self.unlocked_until.store((now + UNLOCKED).min(self.ends_at), Ordering::Relaxed);
     }
 
@@ -134,6 +142,12 @@ struct Entry {
 }
 
 impl Entry {
+    /// The session, once it is in the table no more: a form that still waits for its turn changes nothing.
+    fn ended(self) -> Arc<Session> {
+        self.session.lock();
+        self.session
+    }
+
     fn is_over(&self, now: Micros) -> bool {
         now >= self.session.ends_at || now >= self.used_at + self.session.idle()
     }
@@ -159,7 +173,7 @@ impl Sessions {
 
     pub(crate) fn begin(&self, key: Key, session: Session, now: Micros) {
         let mut entries = self.lock();
-        entries.retain(|_, entry| !entry.is_over(now));
+        entries.extract_if(|_, entry| entry.is_over(now)).for_each(|(_, entry)| drop(entry.ended()));
         let (share, new) = (session.share(), session.bytes());
         let is_own = |one: &Entry| one.session.subject == session.subject;
         while usage(&entries, is_own).0 >= MAX_OF_ONE && remove_oldest(&mut entries, is_own) {}
@@ -189,7 +203,7 @@ impl Sessions {
         let mut entries = self.lock();
         let entry = entries.get_mut(key)?;
         if entry.is_over(now) {
-            entries.remove(key);
+            entries.remove(key).map(Entry::ended);
             return None;
         }
         entry.used_at = entry.used_at.max(now);
@@ -197,7 +211,7 @@ impl Sessions {
     }
 
     pub(crate) fn end(&self, key: &Key) -> Option<Arc<Session>> {
-        self.lock().remove(key).map(|entry| entry.session)
+        self.lock().remove(key).map(Entry::ended)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
@@ -225,7 +239,7 @@ fn largest_share(entries: &HashMap<Key, Entry>, size: fn(&Session) -> usize) -> 
 fn remove_oldest(entries: &mut HashMap<Key, Entry>, of: impl Fn(&Entry) -> bool) -> bool {
     let oldest = entries.iter().filter(|(_, entry)| of(entry)).min_by_key(|(_, entry)| entry.used_at);
     let Some(key) = oldest.map(|(key, _)| *key) else { return false };
-    entries.remove(&key).is_some()
+    entries.remove(&key).map(Entry::ended).is_some()
 }
 
 #[cfg(test)]
@@ -246,6 +260,7 @@ mod tests {
             pages,
             queue,
             unlocked_until: Session::locked(),
+            sent: SentForms::default(),
         }
     }
 

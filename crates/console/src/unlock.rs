@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use bowline_core::Error;
+use bowline_core::{Error, Reason};
 use bowline_fronts::LogFields;
 use bowline_pipeline::RequestOrigin;
 use maud::{Markup, html};
@@ -14,6 +14,7 @@ use prost_types::Timestamp;
 
 use crate::SMALL_FORM;
 use crate::app::{App, is_page};
+use crate::forms;
 use crate::guard::{foreign, own_form, same};
 use crate::method::METHOD;
 use crate::shell;
@@ -60,13 +61,17 @@ fn set(
     };
     let back = form.fields().get("back").filter(|path| is_page(path)).unwrap_or(HOME).to_owned();
     let Some((key, session)) = app.session(headers) else { return to_sign_in(&app, headers, &back, false) };
-    if !same(&app.form_token(&key, action), form.fields().get("token").unwrap_or_default()) {
-        return refused(foreign());
-    }
     if action == UNLOCK {
-        session.unlock(app.now());
-    } else {
+        let unlocked = forms::check(&app, (&key, &session), UNLOCK, &form)
+            .map_err(|refusal| Error::new(Reason::FailedPrecondition, refusal.sentence()))
+            .and_then(|id| id.unlock(&app));
+        if let Err(error) = unlocked {
+            return refused(error);
+        }
+    } else if same(&app.form_token(&key, LOCK), form.fields().get("token").unwrap_or_default()) {
         session.lock();
+    } else {
+        return refused(foreign());
     }
     let mut response = see_other(&back);
     response.extensions_mut().insert(LogFields { principal: session.subject.clone(), ..LogFields::default() });
@@ -86,7 +91,11 @@ pub(crate) fn state(visit: &Visit) -> Markup {
                 Some(until) => { p { "Changes are unlocked until " (time(Some(&at(until)))) "." } }
                 None => { p { "This session only reads." } }
             }
-            input type="hidden" name="token" value=(visit.app.form_token(&visit.key, action));
+            @if until.is_some() {
+                input type="hidden" name="token" value=(visit.app.form_token(&visit.key, LOCK));
+            } @else {
+                input type="hidden" name=(forms::ID) value=(forms::issue(&visit.app, (&visit.key, &visit.session), UNLOCK));
+            }
             input type="hidden" name="back" value=(visit.query.address(visit.path, &["notice"], &[]));
             // A form has a button of its own, which keeps what was typed.
             @if until.is_some() || visit.path != METHOD { button.quiet type="submit" { (text) } }

@@ -63,8 +63,6 @@ pub(crate) struct Visit {
     calls: Vec<Recorded>,
     /// When the page must be done.
     deadline: Instant,
-    /// Whether a page of another site led here.
-    pub(crate) is_from_elsewhere: bool,
 }
 
 /// A call of the page as it is shown.
@@ -109,18 +107,7 @@ impl Visit {
         origin: RequestOrigin,
     ) -> Visit {
         let deadline = Instant::now() + app.page_time;
-        Visit {
-            app,
-            session,
-            key,
-            path,
-            query,
-            scope_name: None,
-            origin,
-            calls: Vec::new(),
-            deadline,
-            is_from_elsewhere: false,
-        }
+        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new(), deadline }
     }
 
     /// Calls a method that only reads, as the signed-in caller.

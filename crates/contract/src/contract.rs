@@ -5,7 +5,7 @@ use bowline_core::CapabilitySet;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, ServiceDescriptor, Value};
 
 use crate::capabilities::Capabilities;
-use crate::method::{Auth, EventRule, MethodInfo, MethodOptions};
+use crate::method::{Auth, EventRule, MethodInfo, MethodOptions, Verb};
 use crate::options;
 use crate::part;
 use crate::roles::{self, BuiltInRole};
@@ -38,6 +38,8 @@ pub struct Contract {
     text_forms: Vec<TextForm>,
     /// Full names of fields whose value is a secret.
     secrets: HashSet<String>,
+    /// Full names of methods that take something away, besides those with the verb DELETE.
+    confirmed: HashSet<String>,
 }
 
 impl Contract {
@@ -96,6 +98,7 @@ impl Contract {
             kinds: if is_whole { kinds(&pool, &methods) } else { HashMap::new() },
             text_forms: text_forms(&pool),
             secrets: secret_fields(&pool, is_whole),
+            confirmed: confirmed_methods(&pool, &methods, is_whole),
             methods,
             capabilities,
             pool,
@@ -156,6 +159,12 @@ impl Contract {
     /// Whether the value of a field is a secret, such as a password or a token: pages show it once at most.
     pub fn is_secret(&self, field: &FieldDescriptor) -> bool {
         self.secrets.contains(field.full_name())
+    }
+
+    /// Whether a method takes something away, so that people confirm it: by the verb of its route, or by a rule.
+    pub fn is_confirmed(&self, method: &MethodInfo) -> bool {
+        let deletes = method.bindings.first().is_some_and(|binding| binding.verb == Verb::Delete);
+        deletes || self.confirmed.contains(&method.full_name)
     }
 
     /// The rules of request fields. The first call reads them; a server compiles them as well when it starts.
@@ -258,6 +267,14 @@ fn secret_fields(pool: &DescriptorPool, is_whole: bool) -> HashSet<String> {
         pool.get_message_by_name(message).is_some_and(|message| message.get_field_by_name(field).is_some())
     };
     names.inspect(|name| assert!(!is_whole || exists(name), "a rule names the unknown field {name}")).collect()
+}
+
+/// # Panics
+/// A rule names a method that does not exist; in a part, it may be one of another file.
+fn confirmed_methods(pool: &DescriptorPool, methods: &[MethodInfo], is_whole: bool) -> HashSet<String> {
+    let exists = |name: &String| methods.iter().any(|method| method.full_name == *name);
+    let names = names_of_files(pool, "bowline.contract.v1.confirmed_methods");
+    names.inspect(|name| assert!(!is_whole || exists(name), "a rule names the unknown method {name}")).collect()
 }
 
 fn operation_services(pool: &DescriptorPool) -> Vec<String> {

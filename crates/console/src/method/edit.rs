@@ -10,7 +10,7 @@ use super::resource::Reader;
 use super::typed::{PREFIX, Typed, at};
 use super::{BASE, EDIT, METHOD, NAME, base_text};
 use crate::components::table;
-use crate::forms::{ID, SentForms};
+use crate::forms::{ID, issue};
 use crate::query::address;
 use crate::shell::Content;
 use crate::values::{block, none};
@@ -94,7 +94,7 @@ pub(super) fn lost(
         }
         (table("Fields that differ", &["Field", "It was", "Theirs", "Yours"], &rows))
         form.request method="post" action=(METHOD) {
-            input type="hidden" name=(ID) value=(SentForms::issue(&visit.app, &visit.key, sheet.method.index));
+            input type="hidden" name=(ID) value=(issue(&visit.app, (&visit.key, &visit.session), &sheet.method.full_name));
             input type="hidden" name=(NAME) value=(sheet.method.full_name);
             input type="hidden" name="back" value=(sheet.back);
             input type="hidden" name=(BASE) value=(base_text(now));

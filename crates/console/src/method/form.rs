@@ -6,11 +6,10 @@ use maud::{Markup, html};
 
 use super::about::about;
 use super::fields::{Input, Leaf, MASK, Node, leaves};
-use super::resource::deletes;
 use super::typed::{JSON, PREFIX, Typed, lines};
-use super::{BASE, CONFIRM, METHOD, NAME, SEND, base_text};
+use super::{BASE, CONFIRM, METHOD, NAME, SEND, UNREAD, base_text};
 use crate::components::{section, why};
-use crate::forms::{ID, SentForms};
+use crate::forms::{ID, issue};
 use crate::values::{MAX_VALUE, beginning};
 use crate::visit::Visit;
 
@@ -30,6 +29,8 @@ pub(crate) struct Sheet<'a> {
     pub(crate) confirm: String,
     pub(crate) names: Vec<String>,
     pub(crate) violations: Vec<FieldViolation>,
+    /// Whether an address filled it in that no page of the session has.
+    pub(crate) is_unread: bool,
     /// Why the form is shown again.
     pub(crate) notice: Option<Markup>,
 }
@@ -70,14 +71,20 @@ impl Sheet<'_> {
     pub(crate) fn render(&self, visit: &Visit) -> Markup {
         let doc = Docs::load().of(&self.method.full_name);
         html! {
+            @if self.is_unread {
+                div.notice role="alert" {
+                    "A link that is not of your pages filled in this form: read every field before you send it."
+                }
+            }
             @if let Some(notice) = &self.notice { div.notice role="alert" { (notice) } }
             @if !doc.is_empty() { p { (doc) } }
             @let only_reads = visit.app.api.only_reads(self.method.index);
             form.request method=(if only_reads { "get" } else { "post" }) action=(METHOD) {
                 @if !only_reads {
-                    input type="hidden" name=(ID) value=(SentForms::issue(&visit.app, &visit.key, self.method.index));
+                    input type="hidden" name=(ID) value=(issue(&visit.app, (&visit.key, &visit.session), &self.method.full_name));
                 }
                 input type="hidden" name=(NAME) value=(self.method.full_name);
+                @if self.is_unread { input type="hidden" name=(UNREAD) value="true"; }
                 @if !self.back.is_empty() { input type="hidden" name="back" value=(self.back); }
                 @if let Some(base) = &self.base { input type="hidden" name=(BASE) value=(base_text(base)); }
                 @for node in self.nodes { (self.node(node)) }
@@ -85,7 +92,7 @@ impl Sheet<'_> {
                     button type="submit" name=(SEND) value="true" { "Call" }
                 } @else {
                     (self.whole())
-                    @if deletes(self.method) { (self.confirmation()) }
+                    @if visit.app.api.contract().is_confirmed(self.method) { (self.confirmation()) }
                     (self.buttons(visit))
                 }
             }

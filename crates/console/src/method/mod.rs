@@ -14,8 +14,7 @@ mod typed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -28,8 +27,8 @@ use serde_json::{Map, Value};
 
 use crate::app::{App, is_page};
 use crate::components::section;
-use crate::forms::FormId;
-use crate::guard::{Form, own_form};
+use crate::forms::{FormId, check};
+use crate::guard::{Form, own_form, require_own, same};
 use crate::pages::permits;
 use crate::query::Query;
 use crate::shell::{self, Content};
@@ -39,7 +38,7 @@ use about::elsewhere;
 pub(crate) use about::{kind, title};
 use fields::{Input, Leaf, MASK, Node, fields, leaves};
 use form::{Sheet, carried};
-use resource::{Reader, deletes, names_of, reader, takes_mask};
+use resource::{Reader, names_of, reader, takes_mask};
 pub(crate) use typed::PREFIX;
 use typed::{JSON, Typed, at, encode, lines};
 
@@ -51,16 +50,25 @@ pub(crate) const NAME: &str = "name";
 pub(crate) const EDIT: &str = "edit";
 /// Parameter that calls a method that only reads.
 pub(crate) const SEND: &str = "send";
+/// Parameter that says that a page of the session has the link.
+pub(crate) const SEAL: &str = "seal";
+/// Field that says that a link of others filled in the form.
+const UNREAD: &str = "unread";
 /// Field with what a page showed of a resource.
 const BASE: &str = "base";
 /// Field that confirms a deletion.
 const CONFIRM: &str = "confirm";
 /// Maximum bytes of a form as it is sent: three for each byte of what is typed, at worst.
-pub(crate) const MAX_FORM: usize = 768 << 10;
+pub const MAX_FORM: usize = 768 << 10;
 /// Maximum fields of a form: more than any method has.
 const MAX_FIELDS: usize = 400;
 /// Maximum bytes of what is typed. Shown again, each may take six.
 const MAX_TYPED: usize = 256 << 10;
+
+/// Whether a parameter says which form it is, or fills something in.
+pub(crate) fn is_filled_in(name: &str) -> bool {
+    name == NAME || name == EDIT || name.starts_with(PREFIX)
+}
 
 /// The method that a page or form names.
 fn named<'c>(contract: &'c Contract, query: &Query) -> Result<&'c MethodInfo> {
@@ -92,18 +100,21 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
         let shown = edit::start(visit, reader, &leaves, &mut typed).await?;
         base = shown;
     }
-    let names = if deletes(method) {
+    let names = if contract.is_confirmed(method) {
         names_of(visit, method, &typed.request(&leaves).unwrap_or_default()).await?
     } else {
         Vec::new()
     };
-    let is_filled = visit.query.pairs().any(|(name, value)| name.starts_with(typed::PREFIX) && !value.is_empty());
+    let filled: Vec<_> = visit.query.pairs().filter(|(name, value)| is_filled_in(name) && !value.is_empty()).collect();
+    let is_filled = filled.iter().any(|(name, _)| name.starts_with(typed::PREFIX));
+    let is_own = same(&app.seal(&visit.key, filled.into_iter()), visit.query.get(SEAL).unwrap_or_default());
+    // What only reads is called by its address anyway.
+    let is_unread = is_filled && !is_own && !app.api.only_reads(method.index);
     let response = if app.api.only_reads(method.index) && visit.query.get(SEND).is_some() {
         Some(read(visit, method, &leaves, &typed).await)
     } else {
         None
     };
-    let warning = html! { "A page of another site filled in this form: read every field before you send it." };
     let mut sheet = Sheet {
         method,
         nodes: &nodes,
@@ -113,7 +124,8 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
         confirm: String::new(),
         names,
         violations: Vec::new(),
-        notice: (is_filled && visit.is_from_elsewhere).then_some(warning),
+        is_unread,
+        notice: None,
     };
     match response {
         None => Ok(page_of(visit, &sheet)),
@@ -150,16 +162,15 @@ fn back(query: &Query) -> String {
 pub(crate) async fn send(
     State(app): State<Arc<App>>,
     Extension(origin): Extension<RequestOrigin>,
-    headers: HeaderMap,
-    body: std::result::Result<Bytes, BytesRejection>,
+    request: axum::extract::Request,
 ) -> Response {
-    let form = body.map_err(|_| too_large()).and_then(|body| own_form(&app, &headers, &body, MAX_FORM));
-    let form = match form {
-        Ok(form) if is_bounded(&form) => form,
-        Ok(_) => return shell::problem(None, &too_large(), &origin.request_id, None),
+    let (head, body) = request.into_parts();
+    let headers = head.headers;
+    let form = match form_of(&app, &headers, body).await {
+        Ok(form) => form,
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
-    let Some(found) = app.session(&headers) else { return ended(&form) };
+    let Some(found) = app.session(&headers) else { return ended(&app, &form) };
     let (name, back) = (form.fields().text(NAME), back(form.fields()));
     let query = Query::of(&[(NAME, &name), ("back", &back)]);
     let mut visit = Visit::new(app.clone(), found, METHOD, query, origin);
@@ -172,13 +183,30 @@ pub(crate) async fn send(
         Ok((status, content)) => shell::page(&visit, *status, content),
         Err(error) if error.code() == Code::Unauthenticated => {
             app.sessions.end(&visit.key);
-            ended(&form)
+            ended(&app, &form)
         }
         Err(error) => shell::problem(Some(&visit), error, visit.request_id(), visit.last_method()),
     };
     let failure = made.as_ref().err().map(LogFields::failure).unwrap_or_default();
     response.extensions_mut().insert(LogFields { principal: session.subject.clone(), ..failure });
     response
+}
+
+/// Reads a form: its headers before its bytes, and those within the time of a page.
+async fn form_of(app: &App, headers: &HeaderMap, body: Body) -> Result<Form> {
+    require_own(app, headers)?;
+    let body = tokio::time::timeout(app.page_time, axum::body::to_bytes(body, MAX_FORM)).await;
+    let body = body.map_err(|_| too_slow())?.map_err(|_| too_large())?;
+    // Before it is taken apart: each field takes memory of its own.
+    if body.iter().filter(|byte| **byte == b'&').count() >= MAX_FIELDS {
+        return Err(too_large());
+    }
+    let form = own_form(app, headers, &body, MAX_FORM)?;
+    if is_bounded(&form) { Ok(form) } else { Err(too_large()) }
+}
+
+fn too_slow() -> Error {
+    Error::new(Reason::DeadlineExceeded, "Deadline exceeded: the form did not arrive in time; send it again")
 }
 
 /// Whether a page can show a form again: each field takes some bytes of it, and each byte up to six.
@@ -194,8 +222,17 @@ fn too_large() -> Error {
     Error::new(Reason::RequestTooLarge, text)
 }
 
-/// The session is over: what was typed stays in the page until the person has signed in elsewhere.
-fn ended(form: &Form) -> Response {
+/// The session is over: what was typed stays in the page until the person has signed in elsewhere. Secrets do not, since
+/// someone else may sign in.
+fn ended(app: &App, form: &Form) -> Response {
+    let contract = app.api.contract();
+    let nodes = named(contract, form.fields()).map(|method| fields(contract, method)).unwrap_or_default();
+    let secrets: Vec<String> = leaves(&nodes)
+        .into_iter()
+        .filter(|leaf| leaf.input == Input::Secret)
+        .map(|leaf| format!("{PREFIX}{}", leaf.path))
+        .collect();
+    let kept = form.fields().pairs().filter(|(name, _)| *name != CONFIRM && !secrets.iter().any(|one| one == name));
     let body = html! {
         p.notice role="alert" { "Your session has ended. What you typed is kept in this page; nothing was sent." }
         ol {
@@ -205,7 +242,8 @@ fn ended(form: &Form) -> Response {
             li { "Come back to this tab and continue. You see the form again before anything is sent." }
         }
         form method="post" action=(METHOD) {
-            (carried(form.fields().pairs()))
+            (carried(kept))
+            @if !secrets.is_empty() { p.small { "Secrets are not kept: type them again." } }
             button type="submit" name="do" value="continue" { "Continue" }
         }
     };
@@ -241,9 +279,10 @@ async fn answer(visit: &mut Visit, form: &Form) -> Result<(StatusCode, Content)>
         confirm: form.fields().text(CONFIRM),
         names: Vec::new(),
         violations: Vec::new(),
+        is_unread: form.fields().get(UNREAD).is_some(),
         notice: None,
     };
-    let id = match app.sent.check(&app, &visit.key, method.index, form) {
+    let id = match check(&app, (&visit.key, &visit.session), &method.full_name, form) {
         Ok(id) => id,
         Err(refusal) => {
             let sentence = refusal.sentence();
@@ -253,7 +292,7 @@ async fn answer(visit: &mut Visit, form: &Form) -> Result<(StatusCode, Content)>
     };
     let request = Request { method, leaves: &leaves, reader: reader.as_ref(), form };
     let outcome = match form.fields().get("do") {
-        Some("unlock") => app.sent.unlock(&app, &visit.session, &id).map(|()| Outcome::Unlocked),
+        Some("unlock") => id.unlock(&app).map(|()| Outcome::Unlocked),
         Some("code") => code(visit, &request, &sheet).await,
         Some("preview") => preview(visit, &request, &sheet).await,
         Some("send") => execute(visit, &request, &mut sheet, &id).await,
@@ -345,14 +384,14 @@ async fn execute(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>, 
     };
     let app = visit.app.clone();
     let index = asked.method.index;
-    if deletes(asked.method) {
+    if app.api.contract().is_confirmed(asked.method) {
         sheet.names = names_of(visit, asked.method, &request).await?;
         let typed = asked.form.fields().get(CONFIRM).unwrap_or_default();
         if !sheet.names.iter().any(|name| name.trim() == typed) {
             return Err(Error::invalid_field(CONFIRM, "must be the name or the id of what goes"));
         }
     }
-    let unlocked = app.sent.use_up(&app, &visit.session, id)?;
+    let unlocked = id.use_up(&app)?;
     let response = visit.change(index, payload, unlocked).await?;
     Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, &response, &sheet.back)))
 }

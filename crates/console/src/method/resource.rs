@@ -1,6 +1,6 @@
 //! What a method that updates or deletes is about: how it is read, and what changed since a page showed it.
 
-use bowline_contract::{Contract, MethodInfo, Verb};
+use bowline_contract::{Contract, MethodInfo};
 use bowline_core::{Code, Error, Reason, Result};
 use prost_reflect::FieldDescriptor;
 use serde_json::{Value, json};
@@ -189,16 +189,15 @@ pub(crate) fn id_of(method: &MethodInfo, request: &Value) -> Option<String> {
     at(request, field)?.as_str().map(str::to_owned)
 }
 
-/// Whether a method deletes, by its route.
-pub(crate) fn deletes(method: &MethodInfo) -> bool {
-    method.bindings.first().is_some_and(|binding| binding.verb == Verb::Delete)
-}
-
-/// The texts that confirm a deletion: the id, and the name where the caller may read it.
+/// The texts that confirm that something is taken away: its id, and its name where the caller may read it. Without an id in
+/// the address of the method, the name of the method.
 ///
 /// # Errors
 /// The caller's session has ended.
 pub(crate) async fn names_of(visit: &mut Visit, method: &MethodInfo, request: &Value) -> Result<Vec<String>> {
+    if method.bindings.first().is_none_or(|binding| binding.template.fields().next().is_none()) {
+        return Ok(vec![method.short_name().to_owned()]);
+    }
     let Some(id) = id_of(method, request) else { return Ok(Vec::new()) };
     let mut names = vec![id.clone()];
     let app = visit.app.clone();

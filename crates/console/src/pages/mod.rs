@@ -40,7 +40,6 @@ use tokio::sync::SemaphorePermit;
 
 use crate::app::App;
 use crate::export;
-use crate::guard::is_from_elsewhere;
 use crate::method;
 use crate::query::Query;
 use crate::sessions::Session;
@@ -126,7 +125,6 @@ pub(crate) async fn show(
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
-    visit.is_from_elsewhere = is_from_elsewhere(&headers);
     let made = made(page, &mut visit).await;
     // The page shows the id of its own request, not those of its calls.
     let failure = made.as_ref().err().map(LogFields::failure).unwrap_or_default();
