@@ -51,6 +51,12 @@ mod connections;
 mod console;
 #[path = "behaviour/console_bounds.rs"]
 mod console_bounds;
+#[path = "behaviour/console_changes.rs"]
+mod console_changes;
+#[path = "behaviour/console_changes_edits.rs"]
+mod console_changes_edits;
+#[path = "behaviour/console_changes_support.rs"]
+mod console_changes_support;
 #[path = "behaviour/console_home.rs"]
 mod console_home;
 #[path = "behaviour/console_limits.rs"]

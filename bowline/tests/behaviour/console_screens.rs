@@ -34,7 +34,15 @@ fn words(markup: &str) -> String {
 
 /// The rows of all tables of a page.
 fn rows(page: &str) -> Vec<String> {
-    page.split("<tr role=\"row\">").skip(1).filter_map(|rest| rest.split("</tr>").next()).map(words).collect()
+    let rows = page.split("<tr role=\"row\">").skip(1).filter_map(|rest| rest.split("</tr>").next());
+    rows.map(|row| words(&without_actions(row))).collect()
+}
+
+/// A part of a page without the links to what can be done there.
+fn without_actions(part: &str) -> String {
+    let mut parts = part.split("<a class=\"action\"");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, link| shown + link.split_once("</a>").map_or("", |(_, rest)| rest))
 }
 
 /// The row that begins with a text.

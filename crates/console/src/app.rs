@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::{Error, Micros, Result};
 use bowline_fronts::cookies::{self, Cookies};
 use bowline_fronts::{BrowserSessions, Count, Front};
-use bowline_pipeline::{HeldToken, OPERATOR, ReadOnlyPipeline, RequestOrigin};
+use bowline_pipeline::{HeldToken, ReadOnlyPipeline, RequestOrigin};
 use tokio::sync::Semaphore;
 
 use crate::sessions::{Key, Session, Sessions};
@@ -21,7 +21,7 @@ const PAGES_AT_ONCE: usize = 64;
 const LONGEST_PATH: usize = 2048;
 
 pub(crate) struct App {
-    /// All that pages can do: calls that read.
+    /// All that pages can do: calls that read, and with a proof, those that a person asks for.
     pub(crate) api: ReadOnlyPipeline,
     /// Longest time for one page.
     pub(crate) page_time: Duration,
@@ -77,6 +77,16 @@ impl App {
         self.api.mac("session", cookie)
     }
 
+    /// What a link to a filled-in form carries if a page of this session has it.
+    pub(crate) fn seal<'q>(&self, key: &Key, filled: impl Iterator<Item = (&'q str, &'q str)>) -> String {
+        let mut message = key.to_vec();
+        for text in filled.flat_map(|(name, value)| [name, value]) {
+            message.extend_from_slice(&(text.len() as u64).to_be_bytes());
+            message.extend_from_slice(text.as_bytes());
+        }
+        URL_SAFE_NO_PAD.encode(&self.api.mac("link to a form", &message)[..16])
+    }
+
     /// What a form of this session must carry to be sent to this address.
     pub(crate) fn form_token(&self, key: &Key, action: &str) -> String {
         let message = [key.as_slice(), action.as_bytes()].concat();
@@ -89,17 +99,7 @@ impl BrowserSessions for App {
         let token = HeldToken::new(token);
         let facts = self.api.facts(&token)?;
         let (now, cookie) = (self.now(), (self.random)());
-        let (pages, queue) = Session::permits();
-        let session = Session {
-            subject: facts.subject.as_str().to_owned(),
-            label: label.to_owned(),
-            is_operator: facts.subject.as_str() == OPERATOR,
-            provider: facts.provider.clone(),
-            pages,
-            queue,
-            ends_at: facts.expires_at,
-            token,
-        };
+        let session = Session::new(token, &facts, label);
         let seconds = (session.ends_at - now).max(0) / 1_000_000;
         self.sessions.begin(self.key(&cookie), session, now);
         let header = self.cookies.set(&self.cookie_name(), &URL_SAFE_NO_PAD.encode(cookie), seconds);

@@ -1,11 +1,35 @@
 //! The parts that pages are made of: facts, tables, filters, pages of lists, and what is said where nothing is.
 
+use bowline_contract::Method;
 use bowline_core::{Code, Detail, Error};
 use maud::{Markup, html};
 
+use crate::method::{EDIT, METHOD, NAME, PREFIX, SEAL, is_filled_in};
 use crate::query::address;
 use crate::values::{MAX_VALUE, beginning};
 use crate::visit::Visit;
+
+/// A link to the form of a method, with fields filled in. It is shown to all: the call decides who may.
+pub(crate) fn action<M: Method>(visit: &Visit, text: &str, fields: &[(&str, &str)]) -> Markup {
+    form_link(visit, M::FULL_NAME, text, fields, "")
+}
+
+/// A link to the form of an update, with the resource as it is.
+pub(crate) fn edit<M: Method>(visit: &Visit, text: &str, fields: &[(&str, &str)]) -> Markup {
+    form_link(visit, M::FULL_NAME, text, fields, "1")
+}
+
+fn form_link(visit: &Visit, method: &str, text: &str, fields: &[(&str, &str)], edit: &str) -> Markup {
+    let fields: Vec<(String, &str)> = fields.iter().map(|(path, value)| (format!("{PREFIX}{path}"), *value)).collect();
+    let back = visit.query.address(visit.path, &["notice"], &[]);
+    let mut parameters = vec![(NAME, method), (EDIT, edit), ("back", back.as_str())];
+    parameters.extend(fields.iter().map(|(name, value)| (name.as_str(), *value)));
+    // As the address will have them: it leaves out what is empty.
+    let filled = parameters.iter().copied().filter(|(_, value)| !value.is_empty());
+    let seal = visit.app.seal(&visit.key, filled.filter(|(name, _)| is_filled_in(name)));
+    parameters.push((SEAL, &seal));
+    html! { a.action href=(address(METHOD, &parameters)) { (text) } }
+}
 
 /// A list of names and values.
 pub(crate) fn facts(facts: &[(&str, Markup)]) -> Markup {

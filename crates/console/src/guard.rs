@@ -117,11 +117,32 @@ pub(crate) async fn admitted(
     }
 }
 
-/// Reads a form that a page of this server sent.
+/// A form that a page of this server sent, with `POST`. Only [`own_form`] makes one.
+pub(crate) struct Form(Query);
+
+impl Form {
+    /// What the form has.
+    pub(crate) fn fields(&self) -> &Query {
+        &self.0
+    }
+}
+
+/// Reads a form that a page of this server sent, of at most so many bytes.
 ///
 /// # Errors
-/// PERMISSION_DENIED: another site sent it, or the browser does not say who did. INVALID_ARGUMENT: it is no form.
-pub(crate) fn own_form(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Query> {
+/// PERMISSION_DENIED: another site sent it, or the browser does not say who did. INVALID_ARGUMENT: it is no form, or too
+/// large.
+pub(crate) fn own_form(app: &App, headers: &HeaderMap, body: &[u8], max: usize) -> Result<Form> {
+    require_own(app, headers)?;
+    let body = std::str::from_utf8(body).map_err(|_| Error::invalid_field("body", "must be UTF-8"))?;
+    Query::read_up_to(body, max).map(Form)
+}
+
+/// What the headers of such a form say.
+///
+/// # Errors
+/// Those of [`own_form`] but for the size.
+pub(crate) fn require_own(app: &App, headers: &HeaderMap) -> Result<()> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let is_own = match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => site == "same-origin",
@@ -134,7 +155,7 @@ pub(crate) fn own_form(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Qu
     if !is_form(headers) {
         return Err(Error::invalid_field("body", "must be a form (application/x-www-form-urlencoded)"));
     }
-    Query::read(std::str::from_utf8(body).map_err(|_| Error::invalid_field("body", "must be UTF-8"))?)
+    Ok(())
 }
 
 /// A form that is not from a page of this session.

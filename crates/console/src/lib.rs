@@ -1,26 +1,30 @@
 //! The web console: pages that a server renders, and that work without scripts.
 //!
 //! A page calls methods of the contract through the pipeline as the signed-in caller (`visit`), and can do nothing else:
-//! this crate knows no domain and no storage, and of the pipeline only the calls that read (`ReadOnlyPipeline`). So a page
-//! shows what the API returns to the same caller, with the same authentication, limits, authorization and log lines.
+//! this crate knows no domain and no storage, and of the pipeline only what `ReadOnlyPipeline` has. So a page shows what the
+//! API returns to the same caller, with the same authentication, limits, authorization and log lines.
 //!
-//! The caller's token stays in the server's memory (`sessions`); the browser has a cookie that stands for it. The pages
-//! only read: no call of theirs can change something.
+//! The caller's token stays in the server's memory (`sessions`); the browser has a cookie that stands for it. A session only
+//! reads until its person unlocks changes for a time (`unlock`), and then changes what forms ask for, each once (`forms`).
 //!
 //! To add a page: a function in `pages/`, and its line in `PAGES`.
 
+mod actions;
 mod app;
 mod assets;
 mod chart;
 mod components;
 mod export;
+mod forms;
 mod guard;
+mod method;
 mod pages;
 mod query;
 mod secrets;
 mod sessions;
 mod shell;
 mod sign_in;
+mod unlock;
 mod values;
 mod visit;
 
@@ -34,6 +38,8 @@ use axum::routing::{get, post};
 use bowline_fronts::Count;
 use bowline_pipeline::ReadOnlyPipeline;
 
+pub use method::MAX_FORM;
+
 use app::App;
 
 /// Where random bytes come from; other ones at each call.
@@ -42,8 +48,8 @@ pub type Random = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
 /// Where all pages are.
 const PREFIX: &str = "/console";
 
-/// Maximum bytes of a form.
-const FORM_BYTES: usize = 8 << 10;
+/// Maximum bytes of a form with a button alone.
+const SMALL_FORM: usize = 8 << 10;
 
 /// The console of a server.
 #[derive(Clone)]
@@ -75,7 +81,10 @@ impl Console {
             .route(PREFIX, get(sign_in::home))
             .route("/console/sign-in", get(sign_in::ask))
             .route("/console/sign-out", post(sign_in::out))
+            .route(unlock::UNLOCK, post(unlock::unlock))
+            .route(unlock::LOCK, post(unlock::lock))
             .route("/console/assets/{name}", get(assets::serve))
+            .route(method::METHOD, post(method::send))
             .route("/console/{*path}", get(pages::missing));
         for page in pages::PAGES {
             let show = move |app, origin, headers, uri| pages::show(page, app, origin, headers, uri);
@@ -84,7 +93,7 @@ impl Console {
         app::front(app)
             .wrap(
                 routes
-                    .layer(DefaultBodyLimit::max(FORM_BYTES))
+                    .layer(DefaultBodyLimit::max(SMALL_FORM))
                     .layer(middleware::from_fn_with_state(app.clone(), guard::admitted)),
             )
             .layer(middleware::from_fn_with_state(app.clone(), guard::guarded))

@@ -17,10 +17,28 @@ impl Query {
     /// # Errors
     /// INVALID_ARGUMENT: it is too long, or has a broken escape.
     pub(crate) fn read(text: &str) -> Result<Query> {
-        if text.len() > MAX_BYTES {
-            return Err(Error::invalid_field("query", format!("must have at most {MAX_BYTES} bytes")));
+        Query::read_up_to(text, MAX_BYTES)
+    }
+
+    /// Reads a query or a form of at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Query::read`].
+    pub(crate) fn read_up_to(text: &str, max: usize) -> Result<Query> {
+        if text.len() > max {
+            return Err(Error::invalid_field("query", format!("must have at most {max} bytes")));
         }
         pairs(text).map(Query).map_err(|why| Error::invalid_field("query", why))
+    }
+
+    /// A query of these parameters.
+    pub(crate) fn of(parameters: &[(&str, &str)]) -> Query {
+        Query(parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    /// All names and values, as they were sent.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
@@ -28,10 +46,9 @@ impl Query {
         value.filter(|value| !value.is_empty())
     }
 
-    /// Names that begin like this, without the beginning, with their values.
-    pub(crate) fn prefixed(&self, prefix: &str) -> Vec<(String, String)> {
-        let given = self.0.iter().filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.trim())));
-        given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    /// The value as it was sent; empty without one.
+    pub(crate) fn raw(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
     /// The value as a request field has it: empty without one.

@@ -8,11 +8,14 @@
 //! an operator but another one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bowline_core::Micros;
-use bowline_pipeline::HeldToken;
+use bowline_pipeline::{HeldToken, OPERATOR, TokenFacts};
 use tokio::sync::Semaphore;
+
+use crate::forms::SentForms;
 
 /// Key of a session: a keyed digest of its cookie.
 pub(crate) type Key = [u8; 32];
@@ -21,6 +24,8 @@ pub(crate) type Key = [u8; 32];
 pub(crate) const IDLE: Micros = 30 * 60 * 1_000_000;
 /// The same for an operator, who may do everything.
 pub(crate) const OPERATOR_IDLE: Micros = 10 * 60 * 1_000_000;
+/// Time for which a session may change something after it was unlocked.
+pub(crate) const UNLOCKED: Micros = 15 * 60 * 1_000_000;
 /// Pages of one session that are made at a time; others wait.
 const PAGES_AT_ONCE: usize = 4;
 /// Pages of one session that are made or wait.
@@ -52,9 +57,52 @@ pub(crate) struct Session {
     pub(crate) pages: Semaphore,
     /// Permits for pages that are made or wait.
     pub(crate) queue: Semaphore,
+    /// Until when the session may change something, in microseconds; in the past while it only reads.
+    unlocked_until: AtomicI64,
+    /// Which forms were sent.
+    pub(crate) sent: SentForms,
 }
 
 impl Session {
+    /// The session of a token, which only reads.
+    pub(crate) fn new(token: HeldToken, facts: &TokenFacts, label: &str) -> Session {
+        let (pages, queue) = Session::permits();
+        Session {
+            subject: facts.subject.as_str().to_owned(),
+            label: label.to_owned(),
+            is_operator: facts.subject.as_str() == OPERATOR,
+            provider: facts.provider.clone(),
+            pages,
+            queue,
+            ends_at: facts.expires_at,
+            unlocked_until: Session::locked(),
+            sent: SentForms::default(),
+            token,
+        }
+    }
+
+    /// Lets the session change something for a time. While it does, this prolongs nothing.
+    pub(crate) fn unlock(&self, now: Micros) {
+        if self.unlocked_until(now).is_some() {
+            return;
+        }
+        self.unlocked_until.store((now + UNLOCKED).min(self.ends_at), Ordering::Relaxed);
+    }
+
+    /// Lets the session only read again.
+    pub(crate) fn lock(&self) {
+        self.unlocked_until.store(Micros::MIN, Ordering::Relaxed);
+    }
+
+    /// Until when the session may change something; absent while it only reads.
+    pub(crate) fn unlocked_until(&self, now: Micros) -> Option<Micros> {
+        Some(self.unlocked_until.load(Ordering::Relaxed)).filter(|until| now < *until)
+    }
+
+    fn locked() -> AtomicI64 {
+        AtomicI64::new(Micros::MIN)
+    }
+
     /// Permits for the pages of a new session: for those that are made, and for all.
     pub(crate) fn permits() -> (Semaphore, Semaphore) {
         (Semaphore::new(PAGES_AT_ONCE), Semaphore::new(MAX_PAGES))
@@ -94,6 +142,12 @@ struct Entry {
 }
 
 impl Entry {
+    /// The session, once it is in the table no more: a form that still waits for its turn changes nothing.
+    fn ended(self) -> Arc<Session> {
+        self.session.lock();
+        self.session
+    }
+
     fn is_over(&self, now: Micros) -> bool {
         now >= self.session.ends_at || now >= self.used_at + self.session.idle()
     }
@@ -119,7 +173,7 @@ impl Sessions {
 
     pub(crate) fn begin(&self, key: Key, session: Session, now: Micros) {
         let mut entries = self.lock();
-        entries.retain(|_, entry| !entry.is_over(now));
+        entries.extract_if(|_, entry| entry.is_over(now)).for_each(|(_, entry)| drop(entry.ended()));
         let (share, new) = (session.share(), session.bytes());
         let is_own = |one: &Entry| one.session.subject == session.subject;
         while usage(&entries, is_own).0 >= MAX_OF_ONE && remove_oldest(&mut entries, is_own) {}
@@ -149,7 +203,7 @@ impl Sessions {
         let mut entries = self.lock();
         let entry = entries.get_mut(key)?;
         if entry.is_over(now) {
-            entries.remove(key);
+            entries.remove(key).map(Entry::ended);
             return None;
         }
         entry.used_at = entry.used_at.max(now);
@@ -157,7 +211,7 @@ impl Sessions {
     }
 
     pub(crate) fn end(&self, key: &Key) -> Option<Arc<Session>> {
-        self.lock().remove(key).map(|entry| entry.session)
+        self.lock().remove(key).map(Entry::ended)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
@@ -185,7 +239,7 @@ fn largest_share(entries: &HashMap<Key, Entry>, size: fn(&Session) -> usize) -> 
 fn remove_oldest(entries: &mut HashMap<Key, Entry>, of: impl Fn(&Entry) -> bool) -> bool {
     let oldest = entries.iter().filter(|(_, entry)| of(entry)).min_by_key(|(_, entry)| entry.used_at);
     let Some(key) = oldest.map(|(key, _)| *key) else { return false };
-    entries.remove(&key).is_some()
+    entries.remove(&key).map(Entry::ended).is_some()
 }
 
 #[cfg(test)]
@@ -205,6 +259,8 @@ mod tests {
             ends_at,
             pages,
             queue,
+            unlocked_until: Session::locked(),
+            sent: SentForms::default(),
         }
     }
 

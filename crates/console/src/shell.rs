@@ -5,11 +5,14 @@ use axum::response::{Html, IntoResponse as _, Response};
 use bowline_core::{Code, Error, Reason};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::actions;
 use crate::assets;
 use crate::components::{denied, why};
 use crate::export::FORMATS;
+use crate::method::METHOD;
 use crate::query::address;
 use crate::sign_in::{HOME, SIGN_OUT};
+use crate::unlock;
 use crate::values::{MAX_VALUE, beginning, bytes};
 use crate::visit::{Shown, Visit};
 
@@ -19,11 +22,13 @@ pub(crate) struct Content {
     /// Pages above this one: address and text.
     pub(crate) crumbs: Vec<(String, String)>,
     pub(crate) body: Markup,
+    /// Whether what the page is about is there, so that something can be done with it.
+    has_actions: bool,
 }
 
 impl Content {
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Content {
-        Content { title: title.into(), crumbs: Vec::new(), body }
+        Content { title: title.into(), crumbs: Vec::new(), body, has_actions: true }
     }
 
     pub(crate) fn below(mut self, address: String, text: impl Into<String>) -> Content {
@@ -102,6 +107,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                     button.quiet type="submit" { "Sign out" }
                 }
             }
+            (unlock::state(visit))
             @if visit.session.is_operator {
                 p.operator { "You act as the operator: you see every organization of this server." }
             }
@@ -118,6 +124,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 @if visit.query.get("notice") == Some("page") {
                     p.notice role="status" { "The page that you asked for has expired: this is the first one." }
                 }
+                @if content.has_actions { (actions::of(visit)) }
                 (content.body)
                 (exports(visit))
                 (code(&visit.shown_calls()))
@@ -185,7 +192,7 @@ fn takes_scope(page: &str) -> bool {
 fn exports(visit: &Visit) -> Markup {
     let exported = |name: &str| visit.query.address(visit.path, &["format", "notice"], &[("format", name)]);
     html! {
-        @if visit.has_called() {
+        @if visit.has_called() && visit.path != METHOD {
             p.small {
                 "This page as "
                 @for (at, (_, name, text)) in FORMATS.iter().enumerate() {
@@ -226,6 +233,8 @@ pub(crate) fn lines(call: &Shown) -> Markup {
                     pre tabindex="0" data-copy { code { (line) } }
                 }
             }
+        } @else if call.has_secret {
+            p { "This request holds a secret, which is not written into a line." }
         } @else {
             p { "This request does not fit into a line: call the method over gRPC." }
         }
@@ -254,7 +263,8 @@ pub(crate) fn problem(visit: Option<&Visit>, error: &Error, request_id: &str, me
         p { a href=(HOME) { "To the first page" } }
     };
     let mut response = match visit {
-        Some(visit) => (status, Html(whole_page(visit, &Content::new(title, body)))).into_response(),
+        Some(visit) => (status, Html(whole_page(visit, &Content { has_actions: false, ..Content::new(title, body) })))
+            .into_response(),
         None => outside(title, status, &body),
     };
     if let Some(delay) = error.retry_after() {

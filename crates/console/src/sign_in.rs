@@ -12,6 +12,7 @@ use bowline_pipeline::RequestOrigin;
 use maud::html;
 use prost_types::Timestamp;
 
+use crate::SMALL_FORM;
 use crate::app::{App, is_page};
 use crate::guard::{foreign, own_form, same};
 use crate::query::{Query, address};
@@ -44,7 +45,7 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, RawQuery(query): RawQuery, 
             Some("out") => { p.notice role="status" { "You are signed out." } }
             _ => {}
         }
-        p { "The console shows what you may see on this server. It reads, and changes nothing." }
+        p { "The console shows what you may see on this server. It changes something only after you unlock changes." }
         p { a.button href=(start) { "Sign in" } }
         h2 { "As the operator" }
         p { "The operator gets a link that works once from the command line, on the machine of the server:" }
@@ -83,9 +84,9 @@ pub(crate) async fn out(
 /// # Errors
 /// The form is not one of the session's pages.
 fn session_of_form(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Option<(Key, Arc<Session>)>> {
-    let form = own_form(app, headers, body)?;
+    let form = own_form(app, headers, body, SMALL_FORM)?;
     let Some((key, session)) = app.session(headers) else { return Ok(None) };
-    if same(&app.form_token(&key, SIGN_OUT), form.get("token").unwrap_or_default()) {
+    if same(&app.form_token(&key, SIGN_OUT), form.fields().get("token").unwrap_or_default()) {
         return Ok(Some((key, session)));
     }
     Err(foreign())

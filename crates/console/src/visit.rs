@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline_calls::{Server, ShellForms};
-use bowline_contract::Method;
 use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
+use bowline_contract::bowline::preview::v1::{PreviewRequest, PreviewResponse};
+use bowline_contract::{Contract, Method};
 use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::{AccessLine, write_failure};
-use bowline_pipeline::{Outcome, ReadCall, RequestOrigin};
+use bowline_pipeline::{Outcome, ReadCall, RequestOrigin, Unlocked};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use prost::Message as _;
-use prost_reflect::FieldDescriptor;
+use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage as _, Value};
 
 use crate::app::App;
 use crate::query::Query;
@@ -22,7 +23,7 @@ use crate::sessions::{Key, Session};
 
 /// Maximum calls of one page.
 const MAX_CALLS: usize = 12;
-/// The name that calls of any method have in counts and in the access log: names there are few and fixed.
+/// The name that calls of any method are counted by: names there are few and fixed.
 const ANY: &str = "console.call";
 /// Rows of a page of a list.
 pub(crate) const ROWS: i32 = 50;
@@ -36,6 +37,8 @@ struct Recorded {
     payload: Bytes,
     /// Kept where the page was asked for as data.
     outcome: Option<std::result::Result<Bytes, String>>,
+    /// Whether the request holds a secret, which no line may have.
+    has_secret: bool,
 }
 
 /// A call that a page made, for the page as data.
@@ -74,6 +77,32 @@ pub(crate) struct Shown {
     pub(crate) method: String,
     /// Absent for a request that no shell line can hold.
     pub(crate) forms: Option<ShellForms>,
+    /// Whether that is because it holds a secret.
+    pub(crate) has_secret: bool,
+}
+
+/// What a call of the table is.
+enum Kind {
+    Read,
+    Preview,
+    Change(Unlocked),
+}
+
+fn has_secret(contract: &Contract, message: &DynamicMessage) -> bool {
+    // Inside of this, any message can be.
+    if message.descriptor().full_name() == "google.protobuf.Any" {
+        return true;
+    }
+    message.fields().any(|(field, value)| contract.is_secret(&field) || value_has_secret(contract, value))
+}
+
+fn value_has_secret(contract: &Contract, value: &Value) -> bool {
+    match value {
+        Value::Message(inner) => has_secret(contract, inner),
+        Value::List(items) => items.iter().any(|item| value_has_secret(contract, item)),
+        Value::Map(items) => items.values().any(|item| value_has_secret(contract, item)),
+        _ => false,
+    }
 }
 
 impl Visit {
@@ -95,7 +124,8 @@ impl Visit {
     pub(crate) async fn call<M: Method>(&mut self, request: M::Request) -> Result<M::Response> {
         let method = self.app.api.contract().by_full_name(M::FULL_NAME);
         let method = method.ok_or_else(|| Error::internal(format!("the contract has no {}", M::FULL_NAME)))?.index;
-        let answer = self.read(M::FULL_NAME, method, request.encode_to_vec().into()).await?;
+        let payload = request.encode_to_vec().into();
+        let answer = self.send(M::FULL_NAME, method, payload, Some(false), Kind::Read).await?;
         let decoded = M::Response::decode(answer).map_err(Error::internal);
         decoded.inspect_err(|error| write_failure(M::FULL_NAME, &self.id_of_call(), error))
     }
@@ -111,33 +141,76 @@ impl Visit {
         }
     }
 
-    /// Calls a method that only reads by its position in the table, and returns its response as JSON.
+    /// Calls a method of the table that only reads.
     ///
     /// # Errors
-    /// Those of [`Visit::call`].
-    pub(crate) async fn call_any(&mut self, method: usize, payload: Bytes) -> Result<serde_json::Value> {
-        let answer = self.read(ANY, method, payload).await?;
-        let output = &self.app.api.contract().method(method).output;
-        let json = self.json(output.full_name(), &answer);
-        json.ok_or_else(|| Error::internal("a response is not a message of the contract"))
+    /// As for [`Visit::call`].
+    pub(crate) async fn read(&mut self, method: usize, payload: Bytes) -> Result<Bytes> {
+        self.send(ANY, method, payload, None, Kind::Read).await
+    }
+
+    /// Previews a call of a method, with what it does rolled back.
+    ///
+    /// # Errors
+    /// What the call would return, or why there is no preview of it.
+    pub(crate) async fn preview(&mut self, method: usize, payload: Bytes) -> Result<PreviewResponse> {
+        let info = self.app.api.contract().method(method);
+        let has_secret = self.has_secret(&info.input, &payload);
+        let type_url = format!("type.googleapis.com/{}", info.input.full_name());
+        let request = Some(prost_types::Any { type_url, value: payload.to_vec() });
+        let request = PreviewRequest { method: info.full_name.clone(), request };
+        let preview = self.app.api.preview_method()?;
+        let response = self.send(ANY, preview, request.encode_to_vec().into(), Some(has_secret), Kind::Preview).await?;
+        PreviewResponse::decode(response).map_err(Error::internal)
+    }
+
+    /// Calls a method that may change something, for a form.
+    ///
+    /// # Errors
+    /// What the API would return to the same caller; FAILED_PRECONDITION where changes are locked.
+    pub(crate) async fn change(&mut self, method: usize, payload: Bytes, unlocked: Unlocked) -> Result<Bytes> {
+        self.send(ANY, method, payload, None, Kind::Change(unlocked)).await
     }
 
     /// Runs a call under the name that it is counted by.
-    async fn read(&mut self, counted: &'static str, method: usize, payload: Bytes) -> Result<Bytes> {
+    async fn send(
+        &mut self,
+        counted: &'static str,
+        method: usize,
+        payload: Bytes,
+        has_secret: Option<bool>,
+        kind: Kind,
+    ) -> Result<Bytes> {
+        let app = self.app.clone();
+        let info = app.api.contract().method(method);
         if self.calls.len() >= MAX_CALLS {
             return Err(Error::internal("a page made too many calls"));
         }
-        self.calls.push(Recorded { method, payload: payload.clone(), outcome: None });
+        let has_secret = has_secret.unwrap_or_else(|| self.has_secret(&info.input, &payload));
+        self.calls.push(Recorded { method, payload: payload.clone(), outcome: None, has_secret });
         let request_id = self.id_of_call();
         let (token, peer) = (&self.session.token, self.origin.address);
         let call = ReadCall { method, payload, token, peer, request_id: &request_id };
-        let outcome = self.run(counted, &request_id, self.app.api.read(call)).await;
-        let name = &self.app.api.contract().method(method).full_name;
-        let outcome = outcome.inspect_err(|error| write_failure(name, &request_id, error));
+        let outcome = async {
+            match kind {
+                Kind::Read => app.api.read(call).await,
+                Kind::Preview => app.api.preview(call).await,
+                Kind::Change(unlocked) => app.api.change(call, unlocked).await,
+            }
+        };
+        let outcome = self.run((counted, &info.full_name), &request_id, outcome).await;
+        let outcome = outcome.inspect_err(|error| write_failure(&info.full_name, &request_id, error));
         if self.query.get("format").is_some() {
             self.keep(&outcome)?;
         }
         outcome
+    }
+
+    /// Whether a request has a value in a field that holds a secret. A message in a message counts.
+    pub(crate) fn has_secret(&self, message: &MessageDescriptor, wire: &[u8]) -> bool {
+        let contract = self.app.api.contract();
+        // A request that does not decode is refused, and its bytes are not for a line.
+        DynamicMessage::decode(message.clone(), wire).map_or(true, |message| has_secret(contract, &message))
     }
 
     /// Keeps the outcome of the last call for the page as data.
@@ -167,7 +240,8 @@ impl Visit {
         let request_id = self.id_of_call();
         let ending = self.app.api.end_session(&self.session.token, self.origin.address, &request_id);
         let ending = async { ending.await.unwrap_or_else(|| Outcome::failed(no_session())) };
-        let ended = self.run(EndSession::FULL_NAME, &request_id, ending).await;
+        let names = (EndSession::FULL_NAME, EndSession::FULL_NAME);
+        let ended = self.run(names, &request_id, ending).await;
         match ended.inspect_err(|error| write_failure(EndSession::FULL_NAME, &request_id, error)) {
             // It has ended already, or the token never belonged to one.
             Err(error) if !matches!(error.code(), Code::NotFound | Code::Unauthenticated) => Err(error),
@@ -193,10 +267,10 @@ impl Visit {
         format!("{}.{}", self.origin.request_id, self.calls.len())
     }
 
-    /// Runs a call within the time of the page, counts it and writes its line.
+    /// Runs a call within the time of the page, counts it by its first name and writes its line with the second.
     async fn run(
         &self,
-        method: &'static str,
+        (counted, method): (&'static str, &str),
         request_id: &str,
         call: impl Future<Output = Outcome> + Send,
     ) -> Result<Bytes> {
@@ -208,12 +282,12 @@ impl Visit {
             Err(_) => Outcome::failed(too_long(self.app.page_time)),
         };
         let code = outcome.result.as_ref().err().map(Error::code);
-        (self.app.count)(method, code, started.elapsed());
+        (self.app.count)(counted, code, started.elapsed());
         AccessLine {
             transport: "console",
             method,
             path: "",
-            previewed: "",
+            previewed: &outcome.previewed,
             principal: &outcome.principal,
             scope: &outcome.scope,
             status: None,
@@ -266,15 +340,22 @@ impl Visit {
 
     /// The calls that the page made so far.
     pub(crate) fn shown_calls(&self) -> Vec<Shown> {
-        self.calls.iter().map(|call| self.forms(call.method, &call.payload)).collect()
+        self.calls.iter().map(|call| self.forms(call.method, &call.payload, call.has_secret)).collect()
+    }
+
+    /// A request that was not sent as it is shown.
+    pub(crate) fn lines(&self, method: usize, request: &[u8]) -> Shown {
+        let input = &self.app.api.contract().method(method).input;
+        self.forms(method, request, self.has_secret(input, request))
     }
 
     /// A request as it is shown.
-    pub(crate) fn forms(&self, method: usize, request: &[u8]) -> Shown {
+    fn forms(&self, method: usize, request: &[u8], has_secret: bool) -> Shown {
         let api = &self.app.api;
         let server = Server { base_url: &api.settings().base_url };
         let method = api.contract().method(method);
-        Shown { method: method.full_name.clone(), forms: ShellForms::new(server, api.tables(), method, request).ok() }
+        let forms = if has_secret { None } else { ShellForms::new(server, api.tables(), method, request).ok() };
+        Shown { method: method.full_name.clone(), forms, has_secret }
     }
 }
 

@@ -1,11 +1,11 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bowline_core::CapabilitySet;
-use prost_reflect::{DescriptorPool, DynamicMessage, ServiceDescriptor, Value};
+use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, ServiceDescriptor, Value};
 
 use crate::capabilities::Capabilities;
-use crate::method::{Auth, EventRule, MethodInfo, MethodOptions};
+use crate::method::{Auth, EventRule, MethodInfo, MethodOptions, Verb};
 use crate::options;
 use crate::part;
 use crate::roles::{self, BuiltInRole};
@@ -36,6 +36,10 @@ pub struct Contract {
     is_whole: bool,
     kinds: HashMap<String, CapabilitySet>,
     text_forms: Vec<TextForm>,
+    /// Full names of fields whose value is a secret.
+    secrets: HashSet<String>,
+    /// Full names of methods that take something away, besides those with the verb DELETE.
+    confirmed: HashSet<String>,
 }
 
 impl Contract {
@@ -93,6 +97,8 @@ impl Contract {
             is_whole,
             kinds: if is_whole { kinds(&pool, &methods) } else { HashMap::new() },
             text_forms: text_forms(&pool),
+            secrets: secret_fields(&pool, is_whole),
+            confirmed: confirmed_methods(&pool, &methods, is_whole),
             methods,
             capabilities,
             pool,
@@ -148,6 +154,17 @@ impl Contract {
     /// How messages are written as one text in a query: message, field before the last colon, field after it.
     pub fn text_forms(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.text_forms.iter().map(|form| (&*form.message, &*form.before, &*form.after))
+    }
+
+    /// Whether the value of a field is a secret, such as a password or a token: pages show it once at most.
+    pub fn is_secret(&self, field: &FieldDescriptor) -> bool {
+        self.secrets.contains(field.full_name())
+    }
+
+    /// Whether a method takes something away, so that people confirm it: by the verb of its route, or by a rule.
+    pub fn is_confirmed(&self, method: &MethodInfo) -> bool {
+        let deletes = method.bindings.first().is_some_and(|binding| binding.verb == Verb::Delete);
+        deletes || self.confirmed.contains(&method.full_name)
     }
 
     /// The rules of request fields. The first call reads them; a server compiles them as well when it starts.
@@ -241,11 +258,35 @@ fn text_forms(pool: &DescriptorPool) -> Vec<TextForm> {
     forms
 }
 
+/// # Panics
+/// A rule names a field that does not exist; in a part, it may be one of another file.
+fn secret_fields(pool: &DescriptorPool, is_whole: bool) -> HashSet<String> {
+    let names = names_of_files(pool, "bowline.contract.v1.secret_fields");
+    let exists = |name: &String| {
+        let (message, field) = name.rsplit_once('.').unwrap_or_default();
+        pool.get_message_by_name(message).is_some_and(|message| message.get_field_by_name(field).is_some())
+    };
+    names.inspect(|name| assert!(!is_whole || exists(name), "a rule names the unknown field {name}")).collect()
+}
+
+/// # Panics
+/// A rule names a method that does not exist; in a part, it may be one of another file.
+fn confirmed_methods(pool: &DescriptorPool, methods: &[MethodInfo], is_whole: bool) -> HashSet<String> {
+    let exists = |name: &String| methods.iter().any(|method| method.full_name == *name);
+    let names = names_of_files(pool, "bowline.contract.v1.confirmed_methods");
+    names.inspect(|name| assert!(!is_whole || exists(name), "a rule names the unknown method {name}")).collect()
+}
+
 fn operation_services(pool: &DescriptorPool) -> Vec<String> {
-    let extension = options::extension(pool, "bowline.contract.v1.operation_services");
-    let values = pool.files().filter_map(|file| options::get(&file.options(), &extension));
-    let names = values.flat_map(|value| value.as_list().map(<[Value]>::to_vec).unwrap_or_default());
-    names.filter_map(|name| name.as_str().map(String::from)).collect()
+    names_of_files(pool, "bowline.contract.v1.operation_services").collect()
+}
+
+/// The texts of an option of files.
+fn names_of_files(pool: &DescriptorPool, option: &str) -> impl Iterator<Item = String> {
+    let extension = options::extension(pool, option);
+    let values: Vec<Value> = pool.files().filter_map(|file| options::get(&file.options(), &extension)).collect();
+    let names = values.into_iter().flat_map(|value| value.as_list().map(<[Value]>::to_vec).unwrap_or_default());
+    names.filter_map(|name| name.as_str().map(String::from))
 }
 
 /// # Panics

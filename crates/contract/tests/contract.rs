@@ -144,6 +144,18 @@ fn only_what_takes_away_works_on_a_full_disk() {
 }
 
 #[test]
+fn what_takes_away_is_confirmed() {
+    let contract = Contract::load();
+    for method in contract.methods() {
+        let name = method.full_name.rsplit('.').next().unwrap();
+        // Its result says what it would do.
+        let takes = ["Delete", "BatchDelete", "Remove", "Revoke", "End", "Zap", "Apply"];
+        let takes = takes.iter().any(|prefix| name.starts_with(prefix));
+        assert!(contract.is_confirmed(method) || !takes, "{}: see confirmed_rules.proto", method.full_name);
+    }
+}
+
+#[test]
 fn a_server_event_is_recorded_and_not_printed() {
     let contract = Contract::load();
     for name in ["chainguard.platform.iam.Groups", "chainguard.platform.iam.v2.GroupsService"] {

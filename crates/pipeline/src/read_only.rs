@@ -1,4 +1,4 @@
-//! Calls that only read, for a front that must not be able to change anything.
+//! Calls that only read, for a front that changes nothing by itself. What a person changes there is in `changes`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl HeldToken {
     }
 }
 
-/// A call of a method that only reads.
+/// A call of a method that only reads, or one with a proof that a person asks for the change.
 pub struct ReadCall<'a> {
     /// Position of the method in the table.
     pub method: usize,
@@ -45,7 +45,7 @@ pub struct ReadCall<'a> {
     pub request_id: &'a str,
 }
 
-/// The pipeline without what changes something: no handlers, no storage, no keys, no tokens of others.
+/// The pipeline without what changes something by itself: no handlers, no storage, no keys, no tokens of others.
 #[derive(Clone)]
 pub struct ReadOnlyPipeline {
     pipeline: Arc<Pipeline>,
@@ -122,8 +122,8 @@ impl ReadOnlyPipeline {
         info.only_reads() && !info.server_streaming && !may_issue_tokens && !self.pipeline.handlers.writes(method)
     }
 
-    /// Ends the session that a token belongs to, and the token with it; absent where it belongs to none. Nothing else
-    /// here changes anything.
+    /// Ends the session that a token belongs to, and the token with it; absent where it belongs to none. Without a
+    /// proof, nothing else here changes anything.
     pub async fn end_session(&self, token: &HeldToken, peer: IpAddr, request_id: &str) -> Option<Outcome> {
         let id = match self.facts(token) {
             Ok(facts) => facts.session?,
@@ -136,7 +136,7 @@ impl ReadOnlyPipeline {
         Some(self.dispatch(ReadCall { method, payload, token, peer, request_id }).await)
     }
 
-    async fn dispatch(&self, call: ReadCall<'_>) -> Outcome {
+    pub(crate) async fn dispatch(&self, call: ReadCall<'_>) -> Outcome {
         let bearer = Some(call.token.0.clone());
         match self.pipeline.admit(call.method, bearer, Some(call.peer)) {
             Err(error) => Outcome::failed(error),

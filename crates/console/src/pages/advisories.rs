@@ -1,3 +1,5 @@
+use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::{BatchReviewEvents, PreviewPublication};
+use bowline_contract::v1::vulnerabilities::ReviewStatus;
 use bowline_contract::v2::vulnerabilities::advisory_event::Type;
 use bowline_contract::v2::vulnerabilities::rpc::advisories_service::{GetAdvisory, ListAdvisories};
 use bowline_contract::v2::vulnerabilities::{
@@ -6,9 +8,10 @@ use bowline_contract::v2::vulnerabilities::{
 };
 use bowline_core::Result;
 use maud::{Markup, html};
+use serde_json::json;
 
 use super::{below, parent, required};
-use crate::components::{Field, List, facts, filters, link, section};
+use crate::components::{Field, List, action, facts, filters, link, section};
 use crate::query::address;
 use crate::shell::Content;
 use crate::values::{badge, code, none, note, text, time, words};
@@ -136,15 +139,37 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         ("Created", time(advisory.create_time.as_ref())),
         ("Changed", time(advisory.update_time.as_ref())),
     ]);
+    let group = parent(&uid).to_owned();
     let body = html! {
         (about)
         (section("events", "Events", &html! {
             @if advisory.events.is_empty() { p.empty { "Nothing has been stated yet." } }
-            ol { @for event in &advisory.events { li { (event_of(event)) } } }
+            ol { @for event in &advisory.events { li { (event_of(event)) (reviews(visit, &group, event)) } } }
         }))
     };
-    let group = parent(&uid);
-    Ok(Content::new(advisory.advisory_id, body).below(address("/console/advisories", &[("in", group)]), "Advisories"))
+    Ok(Content::new(advisory.advisory_id, body).below(address("/console/advisories", &[("in", &group)]), "Advisories"))
+}
+
+/// How an event that waits can be reviewed.
+fn reviews(visit: &Visit, group: &str, event: &AdvisoryEvent) -> Markup {
+    let state = ReviewState::try_from(event.review_state).unwrap_or_default();
+    if !matches!(state, ReviewState::Pending | ReviewState::RequestChanges) {
+        return html! {};
+    }
+    let answers = [
+        ("Approve", ReviewStatus::Approved),
+        ("Request changes", ReviewStatus::RequestChanges),
+        ("Reject", ReviewStatus::Rejected),
+    ];
+    html! {
+        ul.actions aria-label="Review" {
+            @for (text, status) in answers {
+                @let review = json!([{ "uid": event.uid, "status": status.as_str_name() }]).to_string();
+                li { (action::<BatchReviewEvents>(visit, text, &[("parent", group), ("reviews", &review)])) }
+            }
+            li { (action::<PreviewPublication>(visit, "What it would publish", &[("uid", &event.uid)])) }
+        }
+    }
 }
 
 fn event_of(event: &AdvisoryEvent) -> Markup {

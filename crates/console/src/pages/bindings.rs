@@ -1,16 +1,16 @@
-use bowline_contract::v2::iam::rpc::role_bindings_service::ListRoleBindings;
+use bowline_contract::v2::iam::rpc::role_bindings_service::{DeleteRoleBinding, ListRoleBindings};
 use bowline_contract::v2::iam::{ListRoleBindingsRequest, RoleBinding};
 use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::below;
-use crate::components::{Field, List, filters, link};
+use crate::components::{Field, List, action, filters, link};
 use crate::shell::Content;
 use crate::values::{code, time};
 use crate::visit::{ROWS, Visit};
 
 /// Heads of a table of role bindings.
-pub(super) const HEADS: [&str; 5] = ["Identity", "Role", "Where", "Since", "Id"];
+pub(super) const HEADS: [&str; 6] = ["Identity", "Role", "Where", "Since", "Id", "Actions"];
 
 /// Role bindings in a group and below, or all visible ones.
 pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
@@ -26,7 +26,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     let list = List {
         caption: "Role bindings",
         heads: &HEADS,
-        rows: response.role_bindings.iter().map(row).collect(),
+        rows: response.role_bindings.iter().map(|binding| row(visit, binding)).collect(),
         next: &response.next_page_token,
         total: response.total_count,
         empty: "There is no role binding that you may see here.",
@@ -39,7 +39,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Role bindings", html! { (filters(visit, &["in"], &fields)) (list.render(visit)) }))
 }
 
-pub(super) fn row(binding: &RoleBinding) -> Vec<Markup> {
+pub(super) fn row(visit: &Visit, binding: &RoleBinding) -> Vec<Markup> {
     let identity = binding.identity.clone().unwrap_or_default();
     let (role, group) = (binding.role.clone().unwrap_or_default(), binding.group.clone().unwrap_or_default());
     let shown = [&identity.name, &identity.email, &identity.uid];
@@ -50,5 +50,6 @@ pub(super) fn row(binding: &RoleBinding) -> Vec<Markup> {
         link("/console/group", &[("uid", &group.uid)], if group.name.is_empty() { &group.uid } else { &group.name }),
         time(binding.create_time.as_ref()),
         code(&binding.uid),
+        action::<DeleteRoleBinding>(visit, "Remove", &[("uid", &binding.uid)]),
     ]
 }

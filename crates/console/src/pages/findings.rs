@@ -1,4 +1,4 @@
-use bowline_contract::bowline::registry::v1::rpc::replication::ListUpstreams;
+use bowline_contract::bowline::registry::v1::rpc::replication::{CheckUpstream, FetchNow, ListUpstreams};
 use bowline_contract::bowline::registry::v1::{ListUpstreamsRequest, UpstreamState};
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
 use bowline_contract::bowline::vulnerabilities::v1::{
@@ -7,11 +7,13 @@ use bowline_contract::bowline::vulnerabilities::v1::{
 use bowline_contract::v1::registry::sync_status::Status;
 use bowline_contract::v1::registry::vulnerability::Severity;
 use bowline_contract::v1::registry::vulnerability::fix::State;
+use bowline_contract::v1::vulnerabilities::rpc::advisories::{Create, CreateAdvisoryEvent};
 use bowline_core::Result;
 use maud::{Markup, html};
 
+use super::parent;
 use crate::chart;
-use crate::components::{Field, List, facts, filters, link, section, table};
+use crate::components::{Field, List, action, facts, filters, link, section, table};
 use crate::shell::Content;
 use crate::values::{badge, code, count, day, none, text, time, words};
 use crate::visit::{ROWS, Visit};
@@ -54,8 +56,18 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     let response = visit.call::<ListFindings>(request).await?;
     let list = List {
         caption: "Findings",
-        heads: &["Vulnerability", "Severity", "Package", "Version", "Fixed in", "Image", "Advisory", "Scanned"],
-        rows: response.findings.iter().map(row).collect(),
+        heads: &[
+            "Vulnerability",
+            "Severity",
+            "Package",
+            "Version",
+            "Fixed in",
+            "Image",
+            "Advisory",
+            "Scanned",
+            "Actions",
+        ],
+        rows: response.findings.iter().map(|finding| row(visit, finding)).collect(),
         next: &response.next_page_token,
         total: None,
         empty: "There is no finding that you may see here. Images without a scan have none either.",
@@ -83,7 +95,7 @@ pub(super) fn choose(title: &str) -> Content {
     Content::new(title, body)
 }
 
-fn row(finding: &ImageFinding) -> Vec<Markup> {
+fn row(visit: &Visit, finding: &ImageFinding) -> Vec<Markup> {
     let severity = Severity::try_from(finding.severity).unwrap_or_default();
     let status = FindingStatus::try_from(finding.status).unwrap_or_default();
     let image = finding.tags.first().unwrap_or(&finding.digest);
@@ -106,6 +118,18 @@ fn row(finding: &ImageFinding) -> Vec<Markup> {
             None => none(),
         },
         time(finding.report_time.as_ref()),
+        match &finding.advisory {
+            Some(advisory) => action::<CreateAdvisoryEvent>(visit, "Add an event", &[("parent_id", &advisory.uid)]),
+            None => action::<Create>(
+                visit,
+                "Create an advisory",
+                &[
+                    ("parent_id", parent(&finding.repo_uid)),
+                    ("advisory.artifact_name", &finding.package),
+                    ("advisory.aliases", &finding.vulnerability),
+                ],
+            ),
+        },
     ]
 }
 
@@ -233,8 +257,8 @@ pub(super) async fn upstreams(visit: &mut Visit) -> Result<Content> {
     let response = visit.call::<ListUpstreams>(request).await?;
     let list = List {
         caption: "Upstreams",
-        heads: &["Repository", "State", "Checked", "Error"],
-        rows: response.upstreams.iter().map(upstream).collect(),
+        heads: &["Repository", "State", "Checked", "Error", "Actions"],
+        rows: response.upstreams.iter().map(|state| upstream(visit, state)).collect(),
         next: &response.next_page_token,
         total: None,
         empty: "No repository here has an upstream.",
@@ -245,12 +269,16 @@ pub(super) async fn upstreams(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Upstreams", html! { (filters(visit, &["in"], &fields)) (list.render(visit)) }))
 }
 
-fn upstream(state: &UpstreamState) -> Vec<Markup> {
+fn upstream(visit: &Visit, state: &UpstreamState) -> Vec<Markup> {
     let status = Status::try_from(state.status).unwrap_or_default();
     vec![
         link("/console/repository", &[("uid", &state.repo_uid)], &state.repo_name),
         text(&words(status.as_str_name(), "STATUS_")),
         time(state.check_time.as_ref()),
         text(&state.error),
+        html! {
+            (action::<CheckUpstream>(visit, "Check", &[("repo_uid", &state.repo_uid)])) " "
+            (action::<FetchNow>(visit, "Fetch now", &[("repo_uid", &state.repo_uid)]))
+        },
     ]
 }

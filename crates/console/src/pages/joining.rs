@@ -1,14 +1,18 @@
-use bowline_contract::bowline::iam::v1::rpc::access_requests::ListAccessRequests;
+use bowline_contract::bowline::iam::v1::rpc::access_requests::{AnswerAccessRequest, ListAccessRequests};
 use bowline_contract::bowline::iam::v1::{AccessRequest, ListAccessRequestsRequest};
 use bowline_contract::v2::iam::identity_provider::Configuration;
-use bowline_contract::v2::iam::rpc::group_invites_service::ListGroupInvites;
-use bowline_contract::v2::iam::rpc::identity_providers_service::ListIdentityProviders;
+use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::CreateExternalGroupRoleMapping;
+use bowline_contract::v2::iam::rpc::group_invites_service::{DeleteGroupInvite, ListGroupInvites};
+use bowline_contract::v2::iam::rpc::identity_providers_service::{
+    DeleteIdentityProvider, GenerateScimToken, ListIdentityProviders, RegenerateScimToken, RevokeScimToken,
+    SetScimEnabled, UpdateIdentityProvider,
+};
 use bowline_contract::v2::iam::{GroupInvite, IdentityProvider, ListGroupInvitesRequest, ListIdentityProvidersRequest};
 use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::{below, parent, part};
-use crate::components::{List, link, refused, section, table};
+use crate::components::{List, action, edit, link, refused, section, table};
 use crate::shell::Content;
 use crate::values::{badge, code, none, text, time, yes};
 use crate::visit::{ROWS, Visit};
@@ -26,8 +30,8 @@ pub(super) async fn invites(visit: &mut Visit) -> Result<Content> {
     let response = visit.call::<ListGroupInvites>(request).await?;
     let list = List {
         caption: "Invitations",
-        heads: &["For", "Role", "Group", "Once", "Ends", "Created"],
-        rows: response.group_invites.iter().map(invite).collect(),
+        heads: &["For", "Role", "Group", "Once", "Ends", "Created", "Actions"],
+        rows: response.group_invites.iter().map(|one| invite(visit, one)).collect(),
         next: &response.next_page_token,
         total: response.total_count,
         empty: "There is no invitation that you may see here. Make one with: bowline iam invites create",
@@ -41,8 +45,8 @@ pub(super) async fn invites(visit: &mut Visit) -> Result<Content> {
         let shown = match &requests {
             Ok(response) if response.requests.is_empty() => html! { p.empty { "No one asks for access." } },
             Ok(response) => {
-                let rows: Vec<_> = response.requests.iter().map(access_request).collect();
-                table("Requests for access", &["Name", "E-mail", "Identity", "Since"], &rows)
+                let rows: Vec<_> = response.requests.iter().map(|one| access_request(visit, one)).collect();
+                table("Requests for access", &["Name", "E-mail", "Identity", "Since", "Actions"], &rows)
             }
             Err(error) => refused(error, method),
         };
@@ -51,7 +55,7 @@ pub(super) async fn invites(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Invitations", body))
 }
 
-fn invite(invite: &GroupInvite) -> Vec<Markup> {
+fn invite(visit: &Visit, invite: &GroupInvite) -> Vec<Markup> {
     let role = invite.role.as_ref().map_or(invite.role_uid.as_str(), |role| role.name.as_str());
     let group = parent(&invite.uid);
     vec![
@@ -65,15 +69,21 @@ fn invite(invite: &GroupInvite) -> Vec<Markup> {
         yes(invite.single_use),
         time(invite.expiration_time.as_ref()),
         time(invite.create_time.as_ref()),
+        action::<DeleteGroupInvite>(visit, "Revoke", &[("uid", &invite.uid)]),
     ]
 }
 
-fn access_request(request: &AccessRequest) -> Vec<Markup> {
+fn access_request(visit: &Visit, request: &AccessRequest) -> Vec<Markup> {
+    let asked = [("group", request.group.as_str()), ("identity", request.identity.as_str())];
     vec![
         text(&request.name),
         text(&request.email),
         link("/console/identity", &[("uid", &request.identity)], &request.identity),
         time(request.request_time.as_ref()),
+        html! {
+            (action::<AnswerAccessRequest>(visit, "Give a role", &asked)) " "
+            (action::<AnswerAccessRequest>(visit, "Decline", &[asked[0], asked[1], ("decline", "true")]))
+        },
     ]
 }
 
@@ -88,8 +98,8 @@ pub(super) async fn providers(visit: &mut Visit) -> Result<Content> {
     let response = visit.call::<ListIdentityProviders>(request).await?;
     let list = List {
         caption: "Identity providers",
-        heads: &["Name", "Issuer", "Client", "Groups by", "Directory", "Default role", "Id"],
-        rows: response.identity_providers.iter().map(provider).collect(),
+        heads: &["Name", "Issuer", "Client", "Groups by", "Directory", "Default role", "Id", "Actions"],
+        rows: response.identity_providers.iter().map(|one| provider(visit, one)).collect(),
         next: &response.next_page_token,
         total: response.total_count,
         empty: "There is no identity provider that you may see here. Make one with: bowline iam identity-providers create",
@@ -98,9 +108,19 @@ pub(super) async fn providers(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Identity providers", list.render(visit)))
 }
 
-fn provider(provider: &IdentityProvider) -> Vec<Markup> {
+fn provider(visit: &Visit, provider: &IdentityProvider) -> Vec<Markup> {
+    let scim = [("identity_provider_uid", provider.uid.as_str())];
+    let actions = html! {
+        (edit::<UpdateIdentityProvider>(visit, "Edit", &[("identity_provider.uid", &provider.uid)])) " "
+        (action::<SetScimEnabled>(visit, "Switch the directory", &scim)) " "
+        (action::<GenerateScimToken>(visit, "Make a directory token", &scim)) " "
+        (action::<RegenerateScimToken>(visit, "Replace it", &scim)) " "
+        (action::<RevokeScimToken>(visit, "Revoke it", &scim)) " "
+        (action::<CreateExternalGroupRoleMapping>(visit, "Map a group", &[("parent", &provider.uid)])) " "
+        (action::<DeleteIdentityProvider>(visit, "Delete", &[("uid", &provider.uid)]))
+    };
     let Some(Configuration::Oidc(oidc)) = &provider.configuration else {
-        return vec![text(&provider.name), none(), none(), none(), none(), none(), code(&provider.uid)];
+        return vec![text(&provider.name), none(), none(), none(), none(), none(), code(&provider.uid), actions];
     };
     let directory = match &provider.scim {
         Some(scim) if scim.enabled => badge("good", "on"),
@@ -114,5 +134,6 @@ fn provider(provider: &IdentityProvider) -> Vec<Markup> {
         directory,
         link("/console/role", &[("uid", &provider.default_role)], &provider.default_role),
         code(&provider.uid),
+        actions,
     ]
 }

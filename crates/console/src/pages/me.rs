@@ -1,4 +1,4 @@
-use bowline_contract::bowline::people::v1::rpc::sessions::ListSessions;
+use bowline_contract::bowline::people::v1::rpc::sessions::{EndSession, ListSessions};
 use bowline_contract::bowline::people::v1::{ListSessionsRequest, Session};
 use bowline_contract::v1::auth::WhoAmI;
 use bowline_contract::v1::auth::rpc::auth::Validate;
@@ -6,7 +6,7 @@ use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::part;
-use crate::components::{List, facts, link, refused, section, table};
+use crate::components::{List, action, facts, link, refused, section, table};
 use crate::shell::Content;
 use crate::values::{badge, code, count, text, time, yes};
 use crate::visit::{ROWS, Visit};
@@ -23,8 +23,8 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         (section("sessions", "Where you are signed in", &match &sessions {
             Ok(response) => List {
                 caption: "Sessions",
-                heads: &["Session", "Browser", "Began", "Ends", "This one"],
-                rows: response.sessions.iter().map(session).collect(),
+                heads: &["Session", "Browser", "Began", "Ends", "This one", "Actions"],
+                rows: response.sessions.iter().map(|one| session(visit, one)).collect(),
                 next: &response.next_page_token,
                 total: None,
                 empty: "There is no session of a person: you act with a token of its own.",
@@ -32,6 +32,10 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
             }
             .render(visit),
             Err(error) => refused(error, method.as_deref()),
+        }))
+        (section("tokens", "Tokens for pulling", &html! {
+            p { "A token for pulling has a key that only its holder keeps, so that the command line makes it:" }
+            pre tabindex="0" data-copy { code { "bowline auth pull-token create --help" } }
         }))
     };
     Ok(Content::new("Your account", body))
@@ -76,7 +80,7 @@ fn roles(visit: &Visit, me: &WhoAmI) -> Markup {
     table("Roles by group", &["Group", "Role", "Allows"], &rows)
 }
 
-fn session(session: &Session) -> Vec<Markup> {
+fn session(visit: &Visit, session: &Session) -> Vec<Markup> {
     vec![
         code(session.id.get(..8).unwrap_or(&session.id)),
         yes(session.browser),
@@ -87,5 +91,6 @@ fn session(session: &Session) -> Vec<Markup> {
         } else {
             html! {}
         },
+        action::<EndSession>(visit, "End", &[("id", &session.id)]),
     ]
 }

@@ -39,10 +39,13 @@ use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::LogFields;
 use bowline_pipeline::RequestOrigin;
 use futures_util::future::BoxFuture;
+use tokio::sync::SemaphorePermit;
 
 use crate::app::App;
 use crate::export;
+use crate::method;
 use crate::query::Query;
+use crate::sessions::Session;
 use crate::shell::{self, Content};
 use crate::sign_in::{see_other, to_sign_in};
 use crate::visit::Visit;
@@ -87,7 +90,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/image-packages", images::packages),
     page!("/console/invites", joining::invites),
     page!("/console/me", me::show),
-    page!("/console/method", methods::show),
+    page!("/console/method", method::show),
     page!("/console/methods", methods::list),
     page!("/console/operator", operator::show),
     page!("/console/organizations", operator::organizations),
@@ -138,14 +141,23 @@ pub(crate) async fn show(
 /// The page, or its data in the format of the query, within what the session and the server may make at a time.
 async fn made(page: &'static Page, visit: &mut Visit) -> Result<Response> {
     let (app, session) = (visit.app.clone(), visit.session.clone());
-    let _waiting = session.queue.try_acquire().map_err(|_| too_many_pages())?;
-    let _of_session = visit.in_time(session.pages.acquire()).await?;
-    let _of_server = visit.in_time(app.pages.acquire()).await?;
+    let _permits = permits(visit, &app, &session).await?;
     let content = content_of(page, visit).await?;
     match export::requested(visit)? {
         Some(format) => export::file(visit, format).await,
         None => Ok(shell::page(visit, StatusCode::OK, &content)),
     }
+}
+
+/// Permits for one page or form: of those that the session may wait for, of those that it makes, and of the server's.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED: too many wait. DEADLINE_EXCEEDED: none was free in time.
+pub(crate) async fn permits<'s>(visit: &Visit, app: &'s App, session: &'s Session) -> Result<[SemaphorePermit<'s>; 3]> {
+    let waiting = session.queue.try_acquire().map_err(|_| too_many_pages())?;
+    let of_session = visit.in_time(session.pages.acquire()).await?;
+    let of_server = visit.in_time(app.pages.acquire()).await?;
+    Ok([waiting, of_session, of_server])
 }
 
 fn too_many_pages() -> Error {

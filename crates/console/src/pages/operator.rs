@@ -1,5 +1,5 @@
 use bowline_contract::bowline::operator::v1::rpc::operator::{
-    GetHealth, GetStorage, ListKeys, ListOperators, ListOrganizations, ListProviders, ListTasks,
+    GetHealth, GetStorage, ListKeys, ListOperators, ListOrganizations, ListProviders, ListTasks, RunTask,
 };
 use bowline_contract::bowline::operator::v1::{
     GetHealthRequest, GetStorageRequest, Key, ListKeysRequest, ListOperatorsRequest, ListOrganizationsRequest,
@@ -9,7 +9,7 @@ use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::part;
-use crate::components::{List, facts, link, refused, section, table};
+use crate::components::{List, action, facts, link, refused, section, table};
 use crate::shell::Content;
 use crate::values::{badge, bytes, code, none, text, time, yes};
 use crate::visit::{ROWS, Visit};
@@ -32,12 +32,12 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         ("Started", time(health.start_time.as_ref())),
         ("Storage", if health.storage_full { badge("bad", "full") } else { badge("good", "has room") }),
     ]);
-    let task_heads = ["Task", "Last run", "Next run", "State"];
+    let task_heads = ["Task", "Last run", "Next run", "State", "Actions"];
     let key_heads = ["Id", "Algorithm", "Published", "Signs since", "Ends"];
     let body = html! {
         (about)
         (section("storage", "Storage", &storage_of(&storage)))
-        (section("tasks", "Periodic tasks", &table("Tasks", &task_heads, &rows(&tasks.tasks, task))))
+        (section("tasks", "Periodic tasks", &table("Tasks", &task_heads, &rows(&tasks.tasks, |one| task(visit, one)))))
         (section("keys", "Signing keys", &table("Keys", &key_heads, &rows(&keys.keys, key))))
         (section("providers", "Identity providers of the server", &match &providers {
             Ok(response) if response.providers.is_empty() => html! { p.empty { "There is no provider." } },
@@ -71,7 +71,7 @@ fn storage_of(storage: &Storage) -> Markup {
     ])
 }
 
-fn task(task: &Task) -> Vec<Markup> {
+fn task(visit: &Visit, task: &Task) -> Vec<Markup> {
     let state = if task.running {
         badge("plain", "running")
     } else if task.error.is_empty() {
@@ -79,7 +79,8 @@ fn task(task: &Task) -> Vec<Markup> {
     } else {
         html! { (badge("bad", "failed")) " " (text(&task.error)) }
     };
-    vec![text(&task.name), time(task.last_run_time.as_ref()), time(task.next_run_time.as_ref()), state]
+    let run = action::<RunTask>(visit, "Run", &[("name", &task.name)]);
+    vec![text(&task.name), time(task.last_run_time.as_ref()), time(task.next_run_time.as_ref()), state, run]
 }
 
 fn key(key: &Key) -> Vec<Markup> {

@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
-use bowline_contract::v1::libraries::rpc::library_policies::ListPolicies;
-use bowline_contract::v1::libraries::rpc::library_policy_bindings::ListBindings;
+use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
+use bowline_contract::v1::libraries::rpc::library_policies::{DeletePolicy, ListPolicies, UpdatePolicy};
+use bowline_contract::v1::libraries::rpc::library_policy_bindings::{DeleteBinding, ListBindings, UpdateBinding};
 use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlockEvents;
 use bowline_contract::v1::libraries::{
     Ecosystem, LibraryPolicy, LibraryPolicyBinding, LibraryPolicyBindingFilter, LibraryPolicyBindingMode,
@@ -11,7 +12,7 @@ use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::part;
-use crate::components::{Field, List, filters, refused, section, table};
+use crate::components::{Field, List, action, edit, filters, refused, section, table};
 use crate::shell::Content;
 use crate::values::{badge, code, none, text, time, words};
 use crate::visit::{ROWS, Visit};
@@ -36,8 +37,8 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     let method = visit.last_method().map(str::to_owned);
     let list = List {
         caption: "Policies",
-        heads: &["Name", "Kind", "Cooldown", "Blocks", "Allows", "Licenses blocked", "Changed"],
-        rows: response.items.iter().map(row).collect(),
+        heads: &["Name", "Kind", "Cooldown", "Blocks", "Allows", "Licenses blocked", "Changed", "Actions"],
+        rows: response.items.iter().map(|policy| row(visit, policy)).collect(),
         next: &response.next_page_token,
         total: Some(response.total_count),
         empty: "There is no policy here yet.",
@@ -52,8 +53,8 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
         (section("bindings", "Where they apply", &match &bindings {
             Ok(response) if response.items.is_empty() => html! { p.empty { "No policy applies to an ecosystem here." } },
             Ok(response) => {
-                let rows: Vec<_> = response.items.iter().map(|binding| binding_row(binding, &names)).collect();
-                table("Policies of ecosystems", &["Ecosystem", "Policy", "Mode", "Since"], &rows)
+                let rows: Vec<_> = response.items.iter().map(|binding| binding_row(visit, binding, &names)).collect();
+                table("Policies of ecosystems", &["Ecosystem", "Policy", "Mode", "Since", "Actions"], &rows)
             }
             Err(error) => refused(error, method.as_deref()),
         }))
@@ -69,7 +70,7 @@ pub(super) fn choose(title: &str) -> Content {
     Content::new(title, body)
 }
 
-fn row(policy: &LibraryPolicy) -> Vec<Markup> {
+fn row(visit: &Visit, policy: &LibraryPolicy) -> Vec<Markup> {
     let kind = LibraryPolicyType::try_from(policy.policy_type).unwrap_or_default();
     let name = html! {
         (text(&policy.name))
@@ -83,6 +84,11 @@ fn row(policy: &LibraryPolicy) -> Vec<Markup> {
         purls(policy.allow_list.iter().map(|entry| entry.purl.as_str())),
         text(&policy.blocked_licenses.join(", ")),
         time(policy.updated_at.as_ref()),
+        html! {
+            (edit::<UpdatePolicy>(visit, "Edit and exempt", &[("id", &policy.id)])) " "
+            (action::<SetPolicyTests>(visit, "Set tests", &[("policy", &policy.id)])) " "
+            (action::<DeletePolicy>(visit, "Delete", &[("id", &policy.id)]))
+        },
     ]
 }
 
@@ -101,12 +107,16 @@ fn purls<'a>(list: impl ExactSizeIterator<Item = &'a str>) -> Markup {
     }
 }
 
-fn binding_row(binding: &LibraryPolicyBinding, names: &HashMap<&str, &str>) -> Vec<Markup> {
+fn binding_row(visit: &Visit, binding: &LibraryPolicyBinding, names: &HashMap<&str, &str>) -> Vec<Markup> {
     let policy = match names.get(binding.policy.as_str()) {
         Some(name) => text(name),
         None => code(&binding.policy),
     };
-    vec![ecosystem(binding.ecosystem), policy, mode(binding.mode), time(binding.created_at.as_ref())]
+    let actions = html! {
+        (edit::<UpdateBinding>(visit, "Edit", &[("id", &binding.id)])) " "
+        (action::<DeleteBinding>(visit, "Remove", &[("id", &binding.id)]))
+    };
+    vec![ecosystem(binding.ecosystem), policy, mode(binding.mode), time(binding.created_at.as_ref()), actions]
 }
 
 fn ecosystem(number: i32) -> Markup {

@@ -4,14 +4,15 @@ use bowline_contract::bowline::registry::v1::{
     FindingCounts, ImageSummary, ListActivityRequest, ListImagesRequest, ListImagesResponse, RepoSummary,
     SearchReposRequest,
 };
+use bowline_contract::v1::registry::rpc::registry::UpdateTag;
 use bowline_contract::v2::registry::rpc::repos_service::GetRepo;
-use bowline_contract::v2::registry::rpc::tags_service::ListTags;
+use bowline_contract::v2::registry::rpc::tags_service::{DeleteTag, ListTags};
 use bowline_contract::v2::registry::{GetRepoRequest, ListTagsRequest, Repo, Tag};
 use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::{below, overview, parent, part, required};
-use crate::components::{Field, List, facts, filters, link, refused, section};
+use crate::components::{Field, List, action, edit, facts, filters, link, refused, section};
 use crate::query::address;
 use crate::shell::Content;
 use crate::values::{badge, bytes, code, count, digest, none, text, time, yes};
@@ -232,7 +233,7 @@ pub(super) async fn tags(visit: &mut Visit) -> Result<Content> {
     let response = visit.call::<ListTags>(request).await?;
     let list = List {
         caption: "Tags",
-        heads: &["Tag", "Digest", "Changed", "Deprecated", "Moves", "Pull"],
+        heads: &["Tag", "Digest", "Changed", "Deprecated", "Moves", "Pull", "Actions"],
         rows: response.tags.iter().map(|tag| tag_row(visit, tag)).collect(),
         next: &response.next_page_token,
         total: response.total_count,
@@ -261,6 +262,10 @@ fn tag_row(visit: &Visit, tag: &Tag) -> Vec<Markup> {
         yes(tag.deprecated),
         link("/console/tag-history", &[("tag", &tag.uid)], "history"),
         code(&format!("{host}/{repo}:{}", tag.name)),
+        html! {
+            (edit::<UpdateTag>(visit, "Move", &[("id", &tag.uid), ("name", &tag.name), ("digest", &tag.digest)])) " "
+            (action::<DeleteTag>(visit, "Delete", &[("uid", &tag.uid)]))
+        },
     ]
 }
 

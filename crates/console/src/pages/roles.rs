@@ -66,7 +66,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         Ok(response) => List {
             caption: "Role bindings with this role",
             heads: &bindings::HEADS,
-            rows: response.role_bindings.iter().map(bindings::row).collect(),
+            rows: response.role_bindings.iter().map(|binding| bindings::row(visit, binding)).collect(),
             next: &response.next_page_token,
             total: response.total_count,
             empty: "No identity that you may see holds this role.",

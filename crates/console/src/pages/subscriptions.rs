@@ -1,5 +1,5 @@
 use bowline_contract::bowline::events::v1::rpc::deliveries_service::{
-    GetDelivery, GetDeliveryStatus, ListDeadLetters, ListDeliveries,
+    GetDelivery, GetDeliveryStatus, ListDeadLetters, ListDeliveries, Redeliver,
 };
 use bowline_contract::bowline::events::v1::{
     DeadLetter, Delivery, DeliveryKind, DeliveryStatus, GetDeliveryRequest, GetDeliveryStatusRequest,
@@ -11,7 +11,7 @@ use bowline_core::{Error, Result};
 use maud::{Markup, html};
 
 use super::{below, parent, part, required};
-use crate::components::{List, facts, link, refused, section, table};
+use crate::components::{List, action, facts, link, refused, section, table};
 use crate::query::address;
 use crate::shell::Content;
 use crate::values::{badge, block, code, none, text, time, words};
@@ -82,8 +82,8 @@ pub(super) async fn deliveries(visit: &mut Visit) -> Result<Content> {
         (section("dead", "Events that were given up", &match &dead {
             Ok(response) if response.dead_letters.is_empty() => html! { p.empty { "None was given up." } },
             Ok(response) => {
-                let rows: Vec<_> = response.dead_letters.iter().map(given_up_row).collect();
-                table("The newest first", &["Event", "About", "Why", "Given up", "Delivered again"], &rows)
+                let rows: Vec<_> = response.dead_letters.iter().map(|letter| given_up_row(visit, &uid, letter)).collect();
+                table("The newest first", &["Event", "About", "Why", "Given up", "Delivered again", "Actions"], &rows)
             }
             Err(error) => refused(error, dead_method.as_deref()),
         }))
@@ -139,13 +139,14 @@ fn took(delivery: &Delivery) -> Markup {
     })
 }
 
-fn given_up_row(letter: &DeadLetter) -> Vec<Markup> {
+fn given_up_row(visit: &Visit, uid: &str, letter: &DeadLetter) -> Vec<Markup> {
     vec![
         code(&letter.event_type),
         code(&letter.subject),
         text(&letter.last_error),
         time(letter.death_time.as_ref()),
         time(letter.redeliver_time.as_ref()),
+        action::<Redeliver>(visit, "Deliver again", &[("uid", uid), ("event_id", &letter.event_id)]),
     ]
 }
 

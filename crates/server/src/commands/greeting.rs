@@ -49,7 +49,7 @@ fn access(options: &Options) -> Result<String, StartError> {
     })
 }
 
-/// How the operator opens the console. A link, which lets in whoever has it, is printed to people on this machine alone:
+/// How the operator opens the console. A link, which lets in any holder, is printed to people on this machine alone:
 /// where stdout is a terminal, so that no log keeps it, and only programs of this machine reach the server.
 async fn operator_entry(server: &Server, access: &str) -> String {
     let parts = server.parts();
