@@ -13,6 +13,11 @@ use crate::options::{LogFormat, Options};
 use crate::self_check;
 use crate::server::Server;
 
+/// What a server of demonstration data says at its start.
+const DEMO_BANNER: &str = "\
+DEMONSTRATION DATA: the organization acme and everything in it are generated. Do not store anything here that matters:\n\
+everyone with this directory can act as the operator.\n\n";
+
 /// Runs `bowline serve`: until a signal, or until a command has taken this server for stopped.
 pub fn run(options: Options) -> Work<StartError> {
     Box::pin(execute(options))
@@ -73,12 +78,14 @@ fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
         (Some(_), None) => ("--key-file", options.key_file()?.display().to_string()),
         (None, None) => ("--data-dir", options.data_dir().display().to_string()),
     };
+    let banner = if settings.is_demo { DEMO_BANNER } else { "" };
     print(&format!(
         "Bowline {version} serves\n  \
            API        {base}   (REST and gRPC)\n  \
            tokens     {auth}/sts/exchange\n  \
            admin      http://{admin}   (/livez, /readyz, /metrics)\n  \
            storage    {storage}\n\n\
+         {banner}\
          To begin, paste:\n  \
            export BOWLINE_API={base}\n  \
            export BOWLINE_TOKEN=$(bowline operator token --reason \"first look\" {flag} {location})\n  \
