@@ -11,7 +11,7 @@ use bowline_cli::{
 };
 #[cfg(feature = "server")]
 use bowline_server::commands::{
-    audit, backup, contract, keys, migrate, openapi, operator, restore, self_check, serve, stored,
+    audit, backup, contract, keys, migrate, openapi, operator, restore, self_check, stored,
 };
 #[cfg(feature = "server")]
 use bowline_server::{OptionOrigins, Options};
@@ -294,7 +294,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Schema(command) => Ok(schema::run(&command)?),
         Command::Version => Ok(print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION")))?),
         #[cfg(feature = "server")]
-        Command::Serve(options) => Ok(block_on(serve::run(options.with_file()?))?),
+        Command::Serve(options) => Ok(block_on(bowline_demo::serve(options.with_file()?))?),
         #[cfg(feature = "server")]
         Command::Operator(command) => Ok(block_on(operator::run(command))?),
         #[cfg(feature = "server")]

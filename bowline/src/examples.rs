@@ -5,7 +5,10 @@ use bowline_terminal::with_short_examples;
 use clap::Command;
 
 const EXAMPLES: &[(&str, &str)] = &[
-    ("serve", "serve --data-dir /var/lib/bowline --base-url https://api.example.com --listen 127.0.0.1:8080"),
+    (
+        "serve",
+        "serve --demo\nserve --data-dir /var/lib/bowline --base-url https://api.example.com --listen 127.0.0.1:8080",
+    ),
     (
         "auth login",
         "auth login --api https://api.example.com --refresh\nauth login --org-name acme --headless\n\

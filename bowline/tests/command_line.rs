@@ -12,6 +12,8 @@ mod comparison;
 mod containers;
 #[path = "command_line/credential_provider.rs"]
 mod credential_provider;
+#[path = "command_line/demo.rs"]
+mod demo;
 #[path = "command_line/examples.rs"]
 mod examples;
 #[path = "command_line/examples_table.rs"]

@@ -112,7 +112,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "terminal",
         ],
     ),
-    ("bowline", &["cli", "server", "terminal"]),
+    ("demo", &["core", "contract", "client", "server", "terminal"]),
+    ("bowline", &["cli", "demo", "server", "terminal"]),
     ("testkit", &["core", "formats", "contract", "server", "store"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline", "identity", "versions"]),
 ];

@@ -108,6 +108,9 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 }
             }
             (unlock::state(visit))
+            @if visit.app.api.settings().is_demo {
+                p.operator { "Demonstration data: everything here is generated. Store nothing that matters." }
+            }
             @if visit.session.is_operator {
                 p.operator { "You act as the operator: you see every organization of this server." }
             }

@@ -47,6 +47,8 @@ pub struct Settings {
     pub blocked_email_domains: Vec<String>,
     /// Whether a mail relay is configured.
     pub sends_mail: bool,
+    /// Whether the data is generated, as `bowline serve --demo` makes it.
+    pub is_demo: bool,
     /// Prefix of the public identifiers of this server's advisories.
     pub advisory_prefix: String,
     /// The group whose repositories are the catalogue of community charts, if there is one.

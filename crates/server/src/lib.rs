@@ -16,6 +16,7 @@ mod certificate_end;
 pub mod commands;
 mod configuration;
 mod connections;
+pub mod demo_directory;
 mod disk;
 mod error;
 mod facts;

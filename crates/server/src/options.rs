@@ -47,6 +47,10 @@ pub struct Options {
     /// Directory of the embedded database and of the key file [default: ./bowline-data]
     #[arg(long, env = "BOWLINE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Serve generated demonstration data, made at the first start, from a directory of its own: ./bowline-demo
+    #[arg(long, env = "BOWLINE_DEMO")]
+    #[serde(skip_deserializing)]
+    pub demo: bool,
     /// Address that everything is served on [default: 127.0.0.1:8080]
     #[arg(long, env = "BOWLINE_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,

@@ -27,6 +27,8 @@ impl Options {
             origins: self.origins,
             config: self.config,
             data_dir: self.data_dir.or(file.data_dir),
+            // A command's choice; a configuration file of real data does not turn into a demonstration.
+            demo: self.demo,
             listen: self.listen.or(file.listen),
             admin_listen: self.admin_listen.or(file.admin_listen),
             base_url: self.base_url.or(file.base_url),

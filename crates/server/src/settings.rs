@@ -6,6 +6,7 @@ use bowline_core::Uidp;
 use bowline_pipeline::{OrganizationCreators, Settings};
 use bowline_terminal::public_url;
 
+use crate::demo_directory;
 use crate::error::StartError;
 use crate::garbage::upload_limits;
 use crate::limits;
@@ -48,6 +49,7 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         terms_required: options.terms_required,
         blocked_email_domains: options.blocked_email_domains(),
         sends_mail: options.smtp_url.is_some(),
+        is_demo: demo_directory::is_demo(options),
         advisory_prefix: options.advisory_prefix()?,
         community_charts: group_option("community-charts", options.community_charts.as_deref())?,
         iamguarded_charts: group_option("iamguarded-charts", options.iamguarded_charts.as_deref())?,

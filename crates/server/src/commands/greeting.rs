@@ -9,6 +9,11 @@ use crate::error::StartError;
 use crate::options::Options;
 use crate::server::Server;
 
+/// What a server of demonstration data says at its start.
+const DEMO_BANNER: &str = "\
+DEMONSTRATION DATA: the organization acme and everything in it are generated. Do not store anything here that matters:\n\
+everyone with this directory can act as the operator.\n\n";
+
 /// Prints it to stdout.
 ///
 /// # Errors
@@ -28,6 +33,9 @@ pub(super) async fn print(options: &Options, server: &Server) -> Result<(), Star
     }
     text += &format!("  admin      http://{}   (/livez, /readyz, /metrics)\n", server.admin_address());
     text += &format!("  storage    {storage}\n\n");
+    if settings.is_demo {
+        text += DEMO_BANNER;
+    }
     if options.has_console() {
         text += &operator_entry(server, &access).await;
     }
