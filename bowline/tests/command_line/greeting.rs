@@ -1,6 +1,5 @@
 //! What `serve` prints when it is up.
 
-use std::path::Path;
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -8,9 +7,11 @@ use tokio::process::Command;
 
 const SERVE: &str = "serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --log off";
 
-/// The lines that a command prints up to the last of the greeting.
-async fn greeting(home: &Path, mut command: Command) -> String {
-    command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(home).kill_on_drop(true);
+/// The lines that a command prints up to the last of the greeting, in a directory of its own: a server in a terminal may
+/// live on for a moment after its terminal.
+async fn greeting(mut command: Command) -> String {
+    let home = tempfile::tempdir().expect("a directory");
+    command.env_clear().env("PATH", "/usr/bin:/bin").current_dir(home.path()).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut running = command.spawn().expect("the command runs");
     let mut lines = BufReader::new(running.stdout.take().expect("a pipe")).lines();
@@ -39,8 +40,7 @@ fn in_terminal(arguments: &str) -> Command {
 
 #[tokio::test]
 async fn a_server_says_where_everything_is_and_how_to_begin() {
-    let home = tempfile::tempdir().expect("a directory");
-    let printed = greeting(home.path(), piped(SERVE)).await;
+    let printed = greeting(piped(SERVE)).await;
     for part in
         ["  API        http://127.0.0.1:", "  console    http://127.0.0.1:", "/console\n", "./bowline-data/bowline.db"]
     {
@@ -48,16 +48,15 @@ async fn a_server_says_where_everything_is_and_how_to_begin() {
     }
     let command = "\n  bowline operator login-url --reason \"first look\" --data-dir ./bowline-data\n";
     assert!(printed.contains(command) && !printed.contains("code="), "a log is no place for a sign-in: {printed}");
-    let printed = greeting(home.path(), piped(&format!("{SERVE} --console false"))).await;
+    let printed = greeting(piped(&format!("{SERVE} --console false"))).await;
     assert!(!printed.contains("console") && !printed.contains("login-url"), "{printed}");
 }
 
 #[tokio::test]
 async fn only_a_terminal_of_a_loopback_server_shows_a_sign_in_link() {
-    let home = tempfile::tempdir().expect("a directory");
-    let printed = greeting(home.path(), in_terminal(SERVE)).await;
+    let printed = greeting(in_terminal(SERVE)).await;
     assert!(printed.contains("/oauth/operator?code=") && !printed.contains("login-url"), "{printed}");
     let everywhere = SERVE.replacen("127.0.0.1:0", "0.0.0.0:0", 1) + " --base-url http://127.0.0.1:1";
-    let printed = greeting(home.path(), in_terminal(&everywhere)).await;
+    let printed = greeting(in_terminal(&everywhere)).await;
     assert!(printed.contains("login-url") && !printed.contains("code="), "{printed}");
 }
