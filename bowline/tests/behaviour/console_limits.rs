@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bowline_testkit::{Browser, Engine, TestServer, each_engine, engines, on_engine_with};
 use serde_json::{Map, Value};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::console::{COOKIE, headers, is_signed_in};
@@ -150,6 +152,28 @@ async fn heads_are_answered_like_pages(server: &TestServer) {
     head("/console/me", &[("cookie", &cookie), ("sec-fetch-site", "cross-site")]).await;
     server.clock().advance(Duration::from_secs(2 * 60));
     assert!(!is_signed_in(&browser).await, "one that another site asks for keeps no session from ending");
+}
+
+/// A form without a session is read for as long as a page may take, and so many bytes of one network are in memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn forms_that_do_not_arrive_hold_no_memory() {
+    let server = TestServer::start_with(engines()[0], |options| options.request_timeout = Some("1s".into())).await;
+    let address = server.server().address();
+    let head = format!(
+        "POST /console/method HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: same-origin\r\n\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: 700000\r\n\r\nname="
+    );
+    let answers = (0..6).map(|_| async {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        stream.write_all(head.as_bytes()).await.expect("the beginning is sent");
+        let mut buffer = [0; 12];
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_exact(&mut buffer)).await;
+        read.expect("a response").expect("a status");
+        String::from_utf8_lossy(&buffer[9..]).into_owned()
+    });
+    let mut answers: Vec<String> = futures_util::future::join_all(answers).await;
+    answers.sort();
+    assert_eq!(answers, ["429", "504", "504", "504", "504", "504"], "five of them fit into 4 MiB");
 }
 
 #[tokio::test(flavor = "multi_thread")]

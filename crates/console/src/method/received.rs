@@ -8,6 +8,7 @@ use maud::html;
 
 use super::fields::{Input, fields, leaves};
 use super::form::carried;
+use super::typed::JSON;
 use super::{CONFIRM, MAX_FIELDS, MAX_FORM, MAX_TYPED, METHOD, PREFIX, named};
 use crate::app::App;
 use crate::guard::{Form, own_form, require_own};
@@ -53,7 +54,10 @@ pub(super) fn ended(app: &App, form: &Form) -> Response {
         .filter(|leaf| leaf.input == Input::Secret)
         .map(|leaf| format!("{PREFIX}{}", leaf.path))
         .collect();
-    let kept = form.fields().pairs().filter(|(name, _)| *name != CONFIRM && !secrets.iter().any(|one| one == name));
+    // The whole request as JSON may have secrets in it, where the method has any.
+    let is_dropped = |name: &str| name == CONFIRM || secrets.iter().any(|one| one == name);
+    let is_json = |name: &str| name == JSON && !secrets.is_empty();
+    let kept = form.fields().pairs().filter(|(name, _)| !is_dropped(name) && !is_json(name));
     let body = html! {
         p.notice role="alert" { "Your session has ended. What you typed is kept in this page; nothing was sent." }
         ol {
@@ -64,7 +68,7 @@ pub(super) fn ended(app: &App, form: &Form) -> Response {
         }
         form method="post" action=(METHOD) {
             (carried(kept))
-            @if !secrets.is_empty() { p.small { "Secrets are not kept: type them again." } }
+            @if !secrets.is_empty() { p.small { "Secrets are not kept, nor is JSON, which may have some: type them again." } }
             button type="submit" name="do" value="continue" { "Continue" }
         }
     };
