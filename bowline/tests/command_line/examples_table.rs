@@ -5,8 +5,7 @@ pub(crate) const NOT_RUN: &[(&str, &str)] = &[
     ("serve", "serves until it is stopped"),
     ("mcp", "a client's configuration; tested with a client"),
     ("credential-provider", "the kubelet's configuration; tested with requests"),
-    ("registry charts find", "needs a catalogue of the operator"),
-    ("iam account-associations check", "needs an account of a cloud provider"),
+    ("registry charts find", "needs a catalogue of the operator; its refusal is tested"),
 ];
 
 /// Whose terminal runs a command.

@@ -24,7 +24,7 @@ async fn greeting(mut command: Command) -> String {
     printed
 }
 
-/// A server whose output nobody looks at.
+/// A server whose output is a pipe.
 fn piped(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
     command.args(arguments.split(' '));

@@ -86,6 +86,7 @@ pub(crate) const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "group-mappings", "get"], ""),
     (&["iam", "group-mappings", "delete"], ""),
     (&["iam", "identity-providers", "delete"], ""),
+    (&["iam", "account-associations", "check"], ""),
     (&["iam", "account-associations", "create"], ""),
     (&["iam", "account-associations", "list"], ""),
     (&["iam", "account-associations", "get"], ""),

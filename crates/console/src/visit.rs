@@ -231,7 +231,7 @@ impl Visit {
     /// Ends the session that the caller's token belongs to, at the server.
     ///
     /// # Errors
-    /// The token goes on being valid until its end.
+    /// The token stays valid until its end.
     pub(crate) async fn end_session(&self) -> Result<()> {
         let facts = self.app.api.facts(&self.session.token);
         if facts.is_ok_and(|facts| facts.session.is_none()) {
