@@ -6,7 +6,7 @@ use bowline_contract::Method as _;
 use bowline_contract::v2::iam::rpc::groups_service::CreateGroup;
 use bowline_contract::v2::iam::{CreateGroupRequest, Group};
 use bowline_core::Code;
-use bowline_pipeline::{HeldToken, ReadCall, ReadOnlyPipeline};
+use bowline_pipeline::{ConsoleCall, ConsolePipeline, HeldToken};
 use bowline_testkit::{Browser, TestServer, each_engine, engines};
 use prost::Message as _;
 
@@ -17,7 +17,7 @@ use crate::support::{execute, number};
 
 async fn nothing_but_reading_methods_can_be_called(server: &TestServer) {
     let pipeline = &server.server().parts().pipeline;
-    let api = ReadOnlyPipeline::new(pipeline.clone());
+    let api = ConsolePipeline::new(pipeline.clone());
     let methods = pipeline.contract.methods();
     for method in methods.iter().filter(|method| api.only_reads(method.index)) {
         assert!(!pipeline.handlers.writes(method.index) && !method.is_mutation(), "{}", method.full_name);
@@ -33,7 +33,7 @@ async fn nothing_but_reading_methods_can_be_called(server: &TestServer) {
     let before = number(server, rows).await;
     let payload = request.encode_to_vec().into();
     let peer = [127, 0, 0, 1].into();
-    let call = ReadCall { method: create, payload, token: &token, peer, request_id: "x" };
+    let call = ConsoleCall { method: create, payload, token: &token, peer, request_id: "x" };
     let error = api.read(call).await.result.map(|_| ()).expect_err("a call that changes something");
     assert_eq!(error.code(), Code::Internal);
     assert_eq!(number(server, rows).await, before);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bowline_contract::v2::iam::{CreateGroupRequest, Group};
 use bowline_core::Code;
-use bowline_pipeline::{HeldToken, ReadCall, ReadOnlyPipeline, Unlocked};
+use bowline_pipeline::{ConsoleCall, ConsolePipeline, HeldToken, Unlocked};
 use bowline_testkit::{Browser, RestReply, TestServer, each_engine};
 use http::HeaderMap;
 use prost::Message as _;
@@ -220,14 +220,14 @@ async fn every_method_can_be_reached(server: &TestServer) {
 
 async fn the_pipeline_takes_a_proof_for_one_call(server: &TestServer) {
     let pipeline = &server.server().parts().pipeline;
-    let api = ReadOnlyPipeline::new(pipeline.clone());
+    let api = ConsolePipeline::new(pipeline.clone());
     let token = HeldToken::new(server.operator().await.token.clone().expect("a token"));
     let index = |name: &str| pipeline.contract.by_full_name(name).expect("a method").index;
     let (create, delete) = (index(CREATE_GROUP), index(DELETE_GROUP));
     let group = Group { name: "rockets".into(), ..Group::default() };
     let payload: bytes::Bytes = CreateGroupRequest { parent: String::new(), group: Some(group) }.encode_to_vec().into();
     let peer = [127, 0, 0, 1].into();
-    let call = || ReadCall { method: create, payload: payload.clone(), token: &token, peer, request_id: "x" };
+    let call = || ConsoleCall { method: create, payload: payload.clone(), token: &token, peer, request_id: "x" };
     let before = number(server, GROUPS).await;
     let later = api.now() + 1_000_000_000;
     let over = api.change(call(), Unlocked::by_form(create, api.now())).await;

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::{Error, Micros, Result};
 use bowline_fronts::cookies::{self, Cookies};
 use bowline_fronts::{BrowserSessions, Count, Front};
-use bowline_pipeline::{HeldToken, ReadOnlyPipeline, RequestOrigin};
+use bowline_pipeline::{ConsolePipeline, HeldToken, RequestOrigin};
 use tokio::sync::Semaphore;
 
 use crate::sessions::{Key, Session, Sessions};
@@ -22,7 +22,7 @@ const LONGEST_PATH: usize = 2048;
 
 pub(crate) struct App {
     /// All that pages can do: calls that read, and with a proof, those that a person asks for.
-    pub(crate) api: ReadOnlyPipeline,
+    pub(crate) api: ConsolePipeline,
     /// Longest time for one page.
     pub(crate) page_time: Duration,
     pub(crate) count: Count,
@@ -38,7 +38,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(api: ReadOnlyPipeline, page_time: Duration, random: Random, count: Count) -> App {
+    pub(crate) fn new(api: ConsolePipeline, page_time: Duration, random: Random, count: Count) -> App {
         let origin = guard::origin_of(&api.settings().auth_url);
         App {
             cookies: Cookies { secure: origin.starts_with("https://") },

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::{Error, Reason, Result};
-use bowline_pipeline::ReadOnlyPipeline;
+use bowline_pipeline::ConsolePipeline;
 use bowline_transcode::JsonOptions;
 use serde_json::{Map, Value};
 
@@ -56,7 +56,7 @@ pub(crate) async fn file(visit: &Visit, format: Format) -> Result<Response> {
 }
 
 /// A response as JSON text.
-fn written(api: &ReadOnlyPipeline, method: usize, response: &[u8], json: &mut Vec<u8>) -> Result<()> {
+fn written(api: &ConsolePipeline, method: usize, response: &[u8], json: &mut Vec<u8>) -> Result<()> {
     let tables = api.tables();
     let id = tables.message(api.contract().method(method).output.full_name());
     let id = id.ok_or_else(|| Error::internal("the contract has a method without a message"))?;
@@ -65,7 +65,7 @@ fn written(api: &ReadOnlyPipeline, method: usize, response: &[u8], json: &mut Ve
 }
 
 /// All calls with their responses, or with the messages of their errors.
-fn json(api: &ReadOnlyPipeline, calls: &[Called]) -> Result<Vec<u8>> {
+fn json(api: &ConsolePipeline, calls: &[Called]) -> Result<Vec<u8>> {
     let mut text = b"{\"calls\":[".to_vec();
     for (at, call) in calls.iter().enumerate() {
         let separator = if at == 0 { "" } else { "," };
@@ -87,7 +87,7 @@ fn json(api: &ReadOnlyPipeline, calls: &[Called]) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// FAILED_PRECONDITION: that list could not be read, and another one is not what was asked for.
-fn list_of(api: &ReadOnlyPipeline, calls: &[Called]) -> Result<Vec<Value>> {
+fn list_of(api: &ConsolePipeline, calls: &[Called]) -> Result<Vec<Value>> {
     let Some(call) = calls.iter().find(|call| call.list.is_some()).or(calls.first()) else { return Ok(Vec::new()) };
     let response = call.outcome.as_ref().map_err(|message| {
         Error::new(Reason::FailedPrecondition, format!("The list of this page could not be read: {message}"))

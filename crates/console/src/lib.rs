@@ -1,7 +1,7 @@
 //! The web console: pages that a server renders, and that work without scripts.
 //!
 //! A page calls methods of the contract through the pipeline as the signed-in caller (`visit`), and can do nothing else:
-//! this crate knows no domain and no storage, and of the pipeline only what `ReadOnlyPipeline` has. So a page shows what the
+//! this crate knows no domain and no storage, and of the pipeline only what `ConsolePipeline` has. So a page shows what the
 //! API returns to the same caller, with the same authentication, limits, authorization and log lines.
 //!
 //! The caller's token stays in the server's memory (`sessions`); the browser has a cookie that stands for it. A session only
@@ -36,7 +36,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{get, post};
 use bowline_fronts::Count;
-use bowline_pipeline::ReadOnlyPipeline;
+use bowline_pipeline::ConsolePipeline;
 
 pub use method::MAX_FORM;
 
@@ -60,7 +60,7 @@ pub struct Console {
 impl Console {
     /// A console without sessions, whose pages take no longer than `page_time`. `count` is called for each page, and for
     /// each call of a page.
-    pub fn new(api: ReadOnlyPipeline, page_time: Duration, random: Random, count: Count) -> Console {
+    pub fn new(api: ConsolePipeline, page_time: Duration, random: Random, count: Count) -> Console {
         Console { app: Arc::new(App::new(api, page_time, random, count)) }
     }
 

@@ -11,7 +11,7 @@ use bowline_contract::bowline::preview::v1::{PreviewRequest, PreviewResponse};
 use bowline_contract::{Contract, Method};
 use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::{AccessLine, write_failure};
-use bowline_pipeline::{Outcome, ReadCall, RequestOrigin, Unlocked};
+use bowline_pipeline::{ConsoleCall, Outcome, RequestOrigin, Unlocked};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use prost::Message as _;
@@ -190,7 +190,7 @@ impl Visit {
         self.calls.push(Recorded { method, payload: payload.clone(), outcome: None, has_secret });
         let request_id = self.id_of_call();
         let (token, peer) = (&self.session.token, self.origin.address);
-        let call = ReadCall { method, payload, token, peer, request_id: &request_id };
+        let call = ConsoleCall { method, payload, token, peer, request_id: &request_id };
         let outcome = async {
             match kind {
                 Kind::Read => app.api.read(call).await,

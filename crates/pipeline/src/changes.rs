@@ -4,8 +4,8 @@ use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
 use bowline_contract::{Auth, Method as _};
 use bowline_core::{Error, Micros, Reason};
 
+use crate::console::{ConsoleCall, ConsolePipeline};
 use crate::dispatch::Outcome;
-use crate::read_only::{ReadCall, ReadOnlyPipeline};
 
 /// Proof that a form which a person sent asks for one call of one method, in a session in which that person unlocked
 /// changes.
@@ -25,9 +25,9 @@ impl Unlocked {
     }
 }
 
-impl ReadOnlyPipeline {
+impl ConsolePipeline {
     /// Runs a call that may change something; fails where the time for changes is over.
-    pub async fn change(&self, call: ReadCall<'_>, unlocked: Unlocked) -> Outcome {
+    pub async fn change(&self, call: ConsoleCall<'_>, unlocked: Unlocked) -> Outcome {
         if self.now() >= unlocked.until {
             let text = "Precondition failed: changes are locked; unlock them and send the form again";
             return Outcome::failed(Error::new(Reason::FailedPrecondition, text));
@@ -56,7 +56,7 @@ impl ReadOnlyPipeline {
     }
 
     /// Runs a preview: the effects of a call that is rolled back. It changes nothing and needs no proof.
-    pub async fn preview(&self, call: ReadCall<'_>) -> Outcome {
+    pub async fn preview(&self, call: ConsoleCall<'_>) -> Outcome {
         match self.preview_method() {
             Ok(method) if method == call.method => self.dispatch(call).await,
             Ok(_) => Outcome::failed(Error::internal("a preview of a front called another method")),

@@ -9,7 +9,7 @@ use bowline_console::Console;
 use bowline_fronts::Count;
 use bowline_identity::ScimUsers;
 use bowline_osv_api::OsvApi;
-use bowline_pipeline::{RateLimits, ReadOnlyPipeline};
+use bowline_pipeline::{ConsolePipeline, RateLimits};
 use bowline_rpc::{InFlight, InFlightLimits, Telemetry};
 use bowline_scim::Scim;
 use bowline_signin::{Redirects, SignIn};
@@ -38,7 +38,7 @@ pub(crate) fn all(
 ) -> Router {
     let count: Count = Arc::new(move |name, code, elapsed| telemetry.count_named(name, code, elapsed));
     let console = options.has_console().then(|| {
-        let api = ReadOnlyPipeline::new(parts.pipeline.clone());
+        let api = ConsolePipeline::new(parts.pipeline.clone());
         Console::new(api, request_time, Arc::new(random_bytes::<32>), count.clone())
     });
     if console.as_ref().is_some_and(Console::is_exposed) {

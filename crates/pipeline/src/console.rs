@@ -1,4 +1,4 @@
-//! Calls that only read, for a front that changes nothing by itself. What a person changes there is in `changes`.
+//! Calls of the console: those that only read. Those that change something on request are in `changes`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::principal::TokenFacts;
 use crate::rate_limit::Surface;
 use crate::settings::Settings;
 
-/// An access token that a front keeps for a browser. It can be used for calls that read, and cannot be read or printed.
+/// An access token that the console keeps for a browser. It can be used for calls, and cannot be read or printed.
 pub struct HeldToken(String);
 
 impl HeldToken {
@@ -33,7 +33,7 @@ impl HeldToken {
 }
 
 /// A call of a method that only reads, or one with a proof that a person asks for the change.
-pub struct ReadCall<'a> {
+pub struct ConsoleCall<'a> {
     /// Position of the method in the table.
     pub method: usize,
     /// The request in wire format.
@@ -45,16 +45,17 @@ pub struct ReadCall<'a> {
     pub request_id: &'a str,
 }
 
-/// The pipeline without what changes something by itself: no handlers, no storage, no keys, no tokens of others.
+/// What the console has of the pipeline: calls that read, and calls that change something with a proof that a person
+/// asked for it. No handlers, no storage, no keys, no tokens of others.
 #[derive(Clone)]
-pub struct ReadOnlyPipeline {
+pub struct ConsolePipeline {
     pipeline: Arc<Pipeline>,
 }
 
-impl ReadOnlyPipeline {
-    /// Restricts a pipeline to methods that only read.
-    pub fn new(pipeline: Arc<Pipeline>) -> ReadOnlyPipeline {
-        ReadOnlyPipeline { pipeline }
+impl ConsolePipeline {
+    /// Restricts a pipeline to what the console may do.
+    pub fn new(pipeline: Arc<Pipeline>) -> ConsolePipeline {
+        ConsolePipeline { pipeline }
     }
 
     pub fn contract(&self) -> &Contract {
@@ -107,12 +108,12 @@ impl ReadOnlyPipeline {
     }
 
     /// Runs a call to its result, if its method only reads; fails with INTERNAL for another one.
-    pub async fn read(&self, call: ReadCall<'_>) -> Outcome {
+    pub async fn read(&self, call: ConsoleCall<'_>) -> Outcome {
         if self.only_reads(call.method) {
             return self.dispatch(call).await;
         }
         let name = &self.contract().method(call.method).full_name;
-        Outcome::failed(Error::internal(format!("a front that only reads called {name}")))
+        Outcome::failed(Error::internal(format!("the console called {name} to read, and it changes something")))
     }
 
     /// Whether a method only reads: by its route, by its handler, and with one response that holds no token.
@@ -133,10 +134,10 @@ impl ReadOnlyPipeline {
             return Some(Outcome::failed(Error::internal("the contract has no Sessions.EndSession")));
         };
         let payload = EndSessionRequest { id }.encode_to_vec().into();
-        Some(self.dispatch(ReadCall { method, payload, token, peer, request_id }).await)
+        Some(self.dispatch(ConsoleCall { method, payload, token, peer, request_id }).await)
     }
 
-    pub(crate) async fn dispatch(&self, call: ReadCall<'_>) -> Outcome {
+    pub(crate) async fn dispatch(&self, call: ConsoleCall<'_>) -> Outcome {
         let bearer = Some(call.token.0.clone());
         match self.pipeline.admit(call.method, bearer, Some(call.peer)) {
             Err(error) => Outcome::failed(error),
