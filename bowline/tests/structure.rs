@@ -61,7 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("calls", &["formats", "contract", "transcode"]),
     ("client", &["core", "formats", "contract", "authn", "transcode", "calls"]),
-    ("terminal", &["contract", "transcode"]),
+    ("terminal", &["formats", "contract", "transcode"]),
     (
         "cli",
         &[
