@@ -57,7 +57,7 @@ impl ShellForms {
 }
 
 /// Whether a text is printable ASCII in one line.
-fn is_printable(text: &str) -> bool {
+pub(crate) fn is_printable(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
@@ -135,7 +135,7 @@ fn bowline(server: Server<'_>, method: &MethodInfo, json: &Value) -> Result<Stri
 }
 
 /// A word that a POSIX shell reads as this text, which is printable.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
         return text.to_owned();
