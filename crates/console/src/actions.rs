@@ -33,6 +33,8 @@ use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use maud::{Markup, html};
 
 use crate::components::{action, edit};
+use crate::pages::wizard::START;
+use crate::query::address;
 use crate::visit::Visit;
 
 /// The links of the page that a visit shows; nothing for a page without any.
@@ -74,6 +76,7 @@ fn access(visit: &Visit) -> Vec<Markup> {
     let parent = [("parent", scope.as_str())];
     match visit.path {
         "/console/identities" => vec![
+            html! { a.action href=(address(START, &[("in", &scope)])) { "Let a workload sign in" } },
             action::<CreateIdentity>(visit, "Create an identity", &parent),
             action::<TestClaims>(visit, "Test claims", &parent),
             action::<TestIssuer>(visit, "Test an issuer", &parent),

@@ -71,8 +71,14 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// What an operator has besides.
-const OPERATOR: [(&str, &[(&str, &str)]); 1] =
-    [("Operator", &[("/console/operator", "The server"), ("/console/organizations", "Organizations by size")])];
+const OPERATOR: [(&str, &[(&str, &str)]); 1] = [(
+    "Operator",
+    &[
+        ("/console/first-run", "First steps"),
+        ("/console/operator", "The server"),
+        ("/console/organizations", "Organizations by size"),
+    ],
+)];
 
 /// Maximum bytes of a page.
 const MAX_PAGE: usize = 2 << 20;
@@ -187,7 +193,12 @@ fn navigation(visit: &Visit, scope: &str) -> Markup {
 fn takes_scope(page: &str) -> bool {
     !matches!(
         page,
-        HOME | "/console/me" | "/console/methods" | "/console/why" | "/console/operator" | "/console/organizations"
+        HOME | "/console/me"
+            | "/console/methods"
+            | "/console/why"
+            | "/console/first-run"
+            | "/console/operator"
+            | "/console/organizations"
     )
 }
 
@@ -234,6 +245,12 @@ pub(crate) fn lines(call: &Shown) -> Markup {
                 figure {
                     figcaption { (name) }
                     pre tabindex="0" data-copy { code { (line) } }
+                }
+            }
+            @if let Some(text) = &call.terraform {
+                figure {
+                    figcaption { "Terraform" }
+                    pre tabindex="0" data-copy { code { (text) } }
                 }
             }
         } @else if call.has_secret {

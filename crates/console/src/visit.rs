@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline_calls::{Server, ShellForms};
+use bowline_calls::{Server, ShellForms, terraform};
 use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
 use bowline_contract::bowline::preview::v1::{PreviewRequest, PreviewResponse};
 use bowline_contract::{Contract, Method};
@@ -77,6 +77,8 @@ pub(crate) struct Shown {
     pub(crate) method: String,
     /// Absent for a request that no shell line can hold.
     pub(crate) forms: Option<ShellForms>,
+    /// Where Terraform's provider has a resource for it.
+    pub(crate) terraform: Option<String>,
     /// Whether that is because it holds a secret.
     pub(crate) has_secret: bool,
 }
@@ -355,7 +357,8 @@ impl Visit {
         let server = Server { base_url: &api.settings().base_url };
         let method = api.contract().method(method);
         let forms = if has_secret { None } else { ShellForms::new(server, api.tables(), method, request).ok() };
-        Shown { method: method.full_name.clone(), forms, has_secret }
+        let terraform = if has_secret { None } else { terraform(api.contract(), api.tables(), method, request) };
+        Shown { method: method.full_name.clone(), forms, terraform, has_secret }
     }
 }
 

@@ -116,11 +116,21 @@ impl ConsolePipeline {
         Outcome::failed(Error::internal(format!("the console called {name} to read, and it changes something")))
     }
 
-    /// Whether a method only reads: by its route, by its handler, and with one response that holds no token.
+    /// Whether a method only reads: by its route, or by what the contract says of it; by its handler; and with one
+    /// response that holds no token.
     pub fn only_reads(&self, method: usize) -> bool {
         let info = self.contract().method(method);
         let may_issue_tokens = matches!(info.auth, Auth::Own);
-        info.only_reads() && !info.server_streaming && !may_issue_tokens && !self.pipeline.handlers.writes(method)
+        // Some requests are too large for an address, or hold what no address may.
+        let is_read =
+            info.only_reads() || (info.event.is_none() && info.tool.as_ref().is_some_and(|hints| hints.read_only));
+        is_read && !info.server_streaming && !may_issue_tokens && !self.pipeline.handlers.writes(method)
+    }
+
+    /// Whether a method that only reads is called by an address: it is reached by GET, so that no one else's link sends
+    /// a secret or a request to another host.
+    pub fn reads_by_address(&self, method: usize) -> bool {
+        self.only_reads(method) && self.contract().method(method).only_reads()
     }
 
     /// Ends the session that a token belongs to, and the token with it; absent where it belongs to none. Without a

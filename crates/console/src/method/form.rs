@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::about::about;
 use super::fields::{Input, Leaf, MASK, Node, leaves};
 use super::typed::{JSON, PREFIX, Typed, lines};
-use super::{BASE, CONFIRM, METHOD, NAME, SEND, UNREAD, base_text};
+use super::{BASE, CONFIRM, METHOD, NAME, NEXT, SEND, UNREAD, base_text};
 use crate::components::{section, why};
 use crate::forms::{ID, issue};
 use crate::values::{MAX_VALUE, beginning};
@@ -25,6 +25,8 @@ pub(crate) struct Sheet<'a> {
     pub(crate) base: Option<Typed>,
     /// Page to return to; empty for none.
     pub(crate) back: String,
+    /// Page that comes after the call, which gets the id of what was made; empty for none.
+    pub(crate) next: String,
     /// What was typed to confirm a deletion, and what confirms it.
     pub(crate) confirm: String,
     pub(crate) names: Vec<String>,
@@ -78,17 +80,18 @@ impl Sheet<'_> {
             }
             @if let Some(notice) = &self.notice { div.notice role="alert" { (notice) } }
             @if !doc.is_empty() { p { (doc) } }
-            @let only_reads = visit.app.api.only_reads(self.method.index);
-            form.request method=(if only_reads { "get" } else { "post" }) action=(METHOD) {
-                @if !only_reads {
+            @let by_address = visit.app.api.reads_by_address(self.method.index);
+            form.request method=(if by_address { "get" } else { "post" }) action=(METHOD) {
+                @if !by_address {
                     input type="hidden" name=(ID) value=(issue(&visit.app, (&visit.key, &visit.session), &self.method.full_name));
                 }
                 input type="hidden" name=(NAME) value=(self.method.full_name);
                 @if self.is_unread { input type="hidden" name=(UNREAD) value="true"; }
                 @if !self.back.is_empty() { input type="hidden" name="back" value=(self.back); }
+                @if !self.next.is_empty() { input type="hidden" name=(NEXT) value=(self.next); }
                 @if let Some(base) = &self.base { input type="hidden" name=(BASE) value=(base_text(base)); }
                 @for node in self.nodes { (self.node(node)) }
-                @if only_reads {
+                @if by_address {
                     button type="submit" name=(SEND) value="true" { "Call" }
                 } @else {
                     (self.whole())
@@ -203,18 +206,28 @@ impl Sheet<'_> {
     }
 
     fn buttons(&self, visit: &Visit) -> Markup {
-        let is_unlocked = visit.session.unlocked_until(visit.app.now()).is_some();
         html! {
             div.buttons {
                 button.quiet type="submit" name="do" value="code" { "Show as code" }
-                @if self.method.previewable { button.quiet type="submit" name="do" value="preview" { "Preview" } }
-                @if is_unlocked {
-                    button type="submit" name="do" value="send" { "Send" }
+                @if visit.app.api.only_reads(self.method.index) {
+                    button type="submit" name="do" value="call" { "Call" }
                 } @else {
-                    button type="submit" name="do" value="unlock" { "Unlock changes for 15 minutes" }
-                    p.small { "This session only reads. What you typed stays." }
+                    (self.send(visit))
                 }
                 @if !self.back.is_empty() { a href=(self.back) { "Back" } }
+            }
+        }
+    }
+
+    /// The buttons of a method that changes something.
+    fn send(&self, visit: &Visit) -> Markup {
+        html! {
+            @if self.method.previewable { button.quiet type="submit" name="do" value="preview" { "Preview" } }
+            @if visit.session.unlocked_until(visit.app.now()).is_some() {
+                button type="submit" name="do" value="send" { "Send" }
+            } @else {
+                button type="submit" name="do" value="unlock" { "Unlock changes for 15 minutes" }
+                p.small { "This session only reads. What you typed stays." }
             }
         }
     }

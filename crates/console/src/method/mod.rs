@@ -54,6 +54,12 @@ pub(crate) const EDIT: &str = "edit";
 pub(crate) const SEND: &str = "send";
 /// Parameter that says that a page of the session has the link.
 pub(crate) const SEAL: &str = "seal";
+/// Field with the page that comes after the method was called.
+pub(crate) const NEXT: &str = "next";
+/// Parameter of that page with the id of what was made.
+pub(crate) const MADE: &str = "made";
+/// Parameter of the page that comes after a test of an issuer, which says that the session tested it.
+pub(crate) const TESTED: &str = "tested";
 /// Field that says that a link of others filled in the form.
 const UNREAD: &str = "unread";
 /// Field with what a page showed of a resource.
@@ -99,8 +105,7 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     }
     let mut base = None;
     if let (Some(reader), true) = (&reader, visit.query.get(EDIT).is_some()) {
-        let shown = edit::start(visit, reader, &leaves, &mut typed).await?;
-        base = shown;
+        base = edit::start(visit, reader, &leaves, &mut typed).await?;
     }
     let names = if contract.is_confirmed(method) {
         names_of(visit, method, &typed.request(&leaves).unwrap_or_default()).await?
@@ -111,8 +116,8 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     let is_filled = filled.iter().any(|(name, _)| name.starts_with(typed::PREFIX));
     let is_own = same(&app.seal(&visit.key, filled.into_iter()), visit.query.get(SEAL).unwrap_or_default());
     // What only reads is called by its address anyway.
-    let is_unread = is_filled && !is_own && !app.api.only_reads(method.index);
-    let response = if app.api.only_reads(method.index) && visit.query.get(SEND).is_some() {
+    let is_unread = is_filled && !is_own && !app.api.reads_by_address(method.index);
+    let response = if app.api.reads_by_address(method.index) && visit.query.get(SEND).is_some() {
         Some(read(visit, method, &leaves, &typed).await)
     } else {
         None
@@ -123,6 +128,7 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
         typed,
         base,
         back: back(&visit.query),
+        next: String::new(),
         confirm: String::new(),
         names,
         violations: Vec::new(),
@@ -220,6 +226,7 @@ async fn answer(visit: &mut Visit, form: &Form) -> Result<(StatusCode, Content)>
         typed,
         base: base_of(form.fields().raw(BASE)),
         back: back(form.fields()),
+        next: form.fields().get(NEXT).filter(|path| is_page(path)).unwrap_or_default().to_owned(),
         confirm: form.fields().text(CONFIRM),
         names: Vec::new(),
         violations: Vec::new(),
@@ -239,6 +246,7 @@ async fn answer(visit: &mut Visit, form: &Form) -> Result<(StatusCode, Content)>
         Some("unlock") => id.unlock(&app).map(|()| Outcome::Unlocked),
         Some("code") => code(visit, &request, &sheet).await,
         Some("preview") => preview(visit, &request, &sheet).await,
+        Some("call") => call(visit, &request, &mut sheet).await,
         Some("send") => execute(visit, &request, &mut sheet, &id).await,
         _ => Err(Error::invalid_field("do", "press a button of the form")),
     };
@@ -321,6 +329,22 @@ async fn preview(visit: &mut Visit, asked: &Request<'_>, sheet: &Sheet<'_>) -> R
     Ok(Outcome::Shown(StatusCode::OK, content.below("/console/methods".to_owned(), "Methods")))
 }
 
+/// Calls a method that only reads, and changes nothing in a locked session either. What a secret was is not shown again.
+async fn call(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>) -> Result<Outcome> {
+    let payload = encode(visit.app.api.tables(), asked.method, &sheet.typed.request(asked.leaves)?)?;
+    let response = visit.read(asked.method.index, payload).await?;
+    for leaf in asked.leaves.iter().filter(|leaf| leaf.input == Input::Secret) {
+        sheet.typed.set(&leaf.path, String::new());
+    }
+    if !sheet.next.is_empty() {
+        return Ok(Outcome::Shown(StatusCode::OK, outcome::before_next(visit, asked.method, &response, sheet)));
+    }
+    let response = section("response", "Response", &outcome::shown(visit, asked.method, &response));
+    let mut content = page_of(visit, sheet);
+    content.body = html! { (response) (content.body) };
+    Ok(Outcome::Shown(StatusCode::OK, content))
+}
+
 async fn execute(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>, id: &FormId) -> Result<Outcome> {
     let (request, payload) = match prepare(visit, asked, sheet).await? {
         Prepared::Ready(request, payload) => (request, payload),
@@ -337,7 +361,7 @@ async fn execute(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>, 
     }
     let unlocked = id.use_up(&app)?;
     let response = visit.change(index, payload, unlocked).await?;
-    Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, &response, &sheet.back)))
+    Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, &response, sheet)))
 }
 
 /// What a page showed, as a field of its form.

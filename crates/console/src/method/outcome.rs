@@ -1,16 +1,26 @@
 //! What a call returned, and what a preview of one says.
 
-use bowline_contract::MethodInfo;
 use bowline_contract::bowline::audit::v1::Image;
+use bowline_contract::bowline::iam::v1::rpc::matchers::{TestClaims, TestIssuer};
+use bowline_contract::bowline::iam::v1::{TestClaimsResponse, TestIssuerResponse};
 use bowline_contract::bowline::preview::v1::{PreviewResponse, PreviewedChange};
+use bowline_contract::v2::iam::GroupInvite;
+use bowline_contract::v2::iam::rpc::group_invites_service::CreateGroupInvite;
+use bowline_contract::{Method as _, MethodInfo};
+use bowline_formats::percent::{self, NOT_UNRESERVED};
 use maud::{Markup, html};
+use prost::Message as _;
 use serde_json::{Map, Value};
 
-use super::title;
-use super::typed::decode;
+use super::form::Sheet;
+use super::typed::{at, decode};
+use super::{MADE, TESTED, title};
 use crate::components::{MAX_ROWS, more, section, table};
+use crate::pages::first_run::sign_in_link;
+use crate::pages::wizard::results;
+use crate::query::Query;
 use crate::shell::Content;
-use crate::values::{MAX_BLOCK, beginning, bytes, code, none, text, yes};
+use crate::values::{MAX_BLOCK, badge, beginning, bytes, code, count, none, text, yes};
 use crate::visit::Visit;
 
 /// Maximum bytes of a response that is shown.
@@ -19,23 +29,98 @@ const MAX_SHOWN: usize = 1 << 20;
 const MAX_MEMBERS: usize = 30;
 
 /// The response of a method, which is shown once: the page is not kept, and its address has nothing of it.
-pub(super) fn response(visit: &Visit, method: &MethodInfo, wire: &[u8], back: &str) -> Content {
+pub(super) fn response(visit: &Visit, method: &MethodInfo, wire: &[u8], sheet: &Sheet<'_>) -> Content {
+    let (back, next) = (&sheet.back, next(visit, method, wire, &sheet.next));
+    // Only who came from a page that is about people needs the link; it has the code, which is shown once.
+    let is_invitation = method.full_name == CreateGroupInvite::FULL_NAME && next.is_some();
+    let link = is_invitation.then(|| invitation_link(visit, wire, &sheet.next)).flatten();
     let body = html! {
         p.notice role="status" { "Done." }
         @if wire.len() <= MAX_SHOWN && visit.has_secret(&method.output, wire) {
             p { strong { "The response has a secret. It is shown this once: copy it now." } }
         }
-        (shown(visit, method, wire))
-        @if !back.is_empty() { p { a.button href=(back) { "Back" } } }
+        @if let Some(link) = link {
+            p { "The link for the person who is invited:" }
+            pre tabindex="0" data-copy { code { (link) } }
+        } @else {
+            (shown(visit, method, wire))
+        }
+        @if let Some(next) = next { p { a.button href=(next) { "Continue" } } }
+        @else if !back.is_empty() { p { a.button href=(back) { "Back" } } }
     };
     Content::new(title(method), body).below("/console/methods".to_owned(), "Methods")
 }
 
-/// The response as a document.
+/// What a method returned that only reads, before the page that comes next. After the test of an issuer, that page is
+/// there only if it can be used.
+pub(super) fn before_next(visit: &Visit, method: &MethodInfo, wire: &[u8], sheet: &Sheet<'_>) -> Content {
+    let tested = (method.full_name == TestIssuer::FULL_NAME).then(|| TestIssuerResponse::decode(wire).ok()).flatten();
+    let next = match &tested {
+        Some(tested) if !tested.usable => None,
+        Some(_) => {
+            let issuer = sheet.typed.get("issuer").trim();
+            let seal = visit.app.seal(&visit.key, std::iter::once((TESTED, issuer)));
+            Some(with(&sheet.next, TESTED, &seal))
+        }
+        None => Some(sheet.next.clone()),
+    };
+    let body = html! {
+        (shown(visit, method, wire))
+        div.buttons {
+            @if let Some(next) = next { a.button href=(next) { "Continue" } }
+            @if !sheet.back.is_empty() { a href=(sheet.back) { "Back" } }
+        }
+    };
+    Content::new(title(method), body)
+}
+
+/// An address with one more parameter.
+fn with(address: &str, name: &str, value: &str) -> String {
+    let sign = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{sign}{name}={}", percent::encode(value, NOT_UNRESERVED))
+}
+
+/// The link by which a person signs in to the console and accepts an invitation.
+fn invitation_link(visit: &Visit, wire: &[u8], next: &str) -> Option<String> {
+    let invite = GroupInvite::decode(wire).ok()?;
+    let query = Query::read(next.split_once('?').map_or("", |(_, query)| query)).unwrap_or_default();
+    Some(sign_in_link(&visit.app.api.settings().auth_url, &query.text("provider"), &invite.code))
+}
+
+/// How the test of an issuer went.
+fn issuer_result(tested: &TestIssuerResponse) -> Markup {
+    html! {
+        @if tested.usable {
+            p { (badge("good", "usable")) " The issuer answered, and has " (count(tested.key_ids.len() as i64, "key", "keys")) "." }
+            ul.plain { @for id in tested.key_ids.iter().take(MAX_MEMBERS) { li { (code(id)) } } }
+        } @else {
+            p { (badge("bad", "not usable")) " " (text(&tested.problem)) }
+            p.small { "Reason: " (code(&tested.reason)) }
+        }
+    }
+}
+
+/// The page that comes next, with the id of what was made.
+fn next(visit: &Visit, method: &MethodInfo, wire: &[u8], next: &str) -> Option<String> {
+    if next.is_empty() {
+        return None;
+    }
+    let made = decode(visit.app.api.tables(), method.output.full_name(), wire);
+    let made = made.as_ref().and_then(|made| at(made, "uid")).and_then(Value::as_str).unwrap_or_default();
+    Some(with(next, MADE, made))
+}
+
+/// The response as a document, or as its own page shows it.
 pub(super) fn shown(visit: &Visit, method: &MethodInfo, wire: &[u8]) -> Markup {
     if wire.len() > MAX_SHOWN {
         let size = bytes(wire.len() as i64);
         return html! { p.empty { "The response has " (size) ": read it with the command line." } };
+    }
+    if let (TestClaims::FULL_NAME, Ok(tested)) = (method.full_name.as_str(), TestClaimsResponse::decode(wire)) {
+        return results(&tested);
+    }
+    if let (TestIssuer::FULL_NAME, Ok(tested)) = (method.full_name.as_str(), TestIssuerResponse::decode(wire)) {
+        return issuer_result(&tested);
     }
     html! {
         @match decode(visit.app.api.tables(), method.output.full_name(), wire) {

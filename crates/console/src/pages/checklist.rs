@@ -51,7 +51,7 @@ pub(super) async fn show(visit: &mut Visit, scope: &str) -> Result<Markup> {
         },
         Step {
             title: "Let a workload sign in",
-            page: "/console/identities",
+            page: super::wizard::START,
             is_done: done(&identities, |response| response.identities.len()),
             command: format!("bowline iam identities create github {path}/build --repo acme/site --role registry.push"),
         },

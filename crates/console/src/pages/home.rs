@@ -4,7 +4,7 @@ use bowline_contract::v2::iam::{Group, ListGroupsRequest};
 use bowline_core::Result;
 use maud::{Markup, html};
 
-use super::groups;
+use super::{first_run, groups};
 use crate::components::{List, link};
 use crate::shell::Content;
 use crate::values::{badge, code};
@@ -30,24 +30,28 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     };
     let response = visit.call::<ListGroups>(request).await?;
     let is_empty = response.groups.is_empty() && visit.query.get("page").is_none();
+    let has_organizations = !is_empty;
+    let first_run = first_run::invitation(visit, has_organizations).await?;
     let list = List {
         caption: "Organizations",
         heads: &groups::HEADS,
         rows: response.groups.iter().map(row).collect(),
         next: &response.next_page_token,
         total: response.total_count,
-        empty: "You are not a member of an organization yet.",
+        empty: if visit.session.is_operator {
+            "There is no organization yet."
+        } else {
+            "You are not a member of an organization yet."
+        },
         filters: &[],
     };
     Ok(Content::new(
         "Organizations",
         html! {
+            (first_run)
             (list.render(visit))
             @if is_empty {
-                @if visit.session.is_operator {
-                    p { "Make the first one on the command line:" }
-                    pre tabindex="0" data-copy { code { "bowline iam organizations create acme" } }
-                } @else {
+                @if !visit.session.is_operator {
                     p { "Send your id to an administrator, who can give you a role: " (code(&visit.session.subject)) }
                 }
             }

@@ -8,6 +8,7 @@ mod bindings;
 mod checklist;
 mod decisions;
 mod findings;
+pub(crate) mod first_run;
 mod groups;
 mod home;
 mod identities;
@@ -25,6 +26,7 @@ mod roles;
 mod search;
 mod subscriptions;
 mod why;
+pub(crate) mod wizard;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,11 +82,23 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/deliveries", subscriptions::deliveries),
     page!("/console/delivery", subscriptions::delivery),
     page!("/console/findings", findings::list),
+    page!("/console/first-run", first_run::show),
+    page!("/console/first-run/person", first_run::person),
+    page!("/console/first-run/provider", first_run::provider),
+    page!("/console/first-run/save", first_run::save),
+    page!("/console/first-run/test", first_run::test),
     page!("/console/group", groups::show),
     page!("/console/groups", groups::list),
     page!("/console/history", audit::history),
     page!("/console/home", overview::show),
     page!("/console/identities", identities::list),
+    page!("/console/identities/new", wizard::start),
+    page!("/console/identities/new/bind", wizard::bind),
+    page!("/console/identities/new/claims", wizard::claims),
+    page!("/console/identities/new/connect", wizard::connect),
+    page!("/console/identities/new/create", wizard::create),
+    page!("/console/identities/new/facts", wizard::facts),
+    page!("/console/identities/new/role", wizard::roles),
     page!("/console/identity", identities::show),
     page!("/console/image", images::show),
     page!("/console/image-packages", images::packages),
