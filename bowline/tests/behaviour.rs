@@ -67,6 +67,8 @@ mod console_pages;
 mod console_screens;
 #[path = "behaviour/console_support.rs"]
 mod console_support;
+#[path = "behaviour/console_wizard.rs"]
+mod console_wizard;
 #[path = "behaviour/contents.rs"]
 mod contents;
 #[path = "behaviour/deliveries.rs"]
