@@ -191,6 +191,8 @@ fn arrows_between_crates_point_one_way() {
 const OF_THE_PIPELINE: &[&str] = &[
     "ConsoleCall",
     "ConsolePipeline",
+    "ConsoleStream",
+    "ConsoleWatch",
     "HeldToken",
     "OPERATOR",
     "Outcome",

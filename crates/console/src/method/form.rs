@@ -78,7 +78,7 @@ impl Sheet<'_> {
             }
             @if let Some(notice) = &self.notice { div.notice role="alert" { (notice) } }
             @if !doc.is_empty() { p { (doc) } }
-            @let only_reads = visit.app.api.only_reads(self.method.index);
+            @let only_reads = visit.app.api.reads_by_address(self.method.index);
             form.request method=(if only_reads { "get" } else { "post" }) action=(METHOD) {
                 @if !only_reads {
                     input type="hidden" name=(ID) value=(issue(&visit.app, (&visit.key, &visit.session), &self.method.full_name));

@@ -111,8 +111,8 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     let is_filled = filled.iter().any(|(name, _)| name.starts_with(typed::PREFIX));
     let is_own = same(&app.seal(&visit.key, filled.into_iter()), visit.query.get(SEAL).unwrap_or_default());
     // What only reads is called by its address anyway.
-    let is_unread = is_filled && !is_own && !app.api.only_reads(method.index);
-    let response = if app.api.only_reads(method.index) && visit.query.get(SEND).is_some() {
+    let is_unread = is_filled && !is_own && !app.api.reads_by_address(method.index);
+    let response = if app.api.reads_by_address(method.index) && visit.query.get(SEND).is_some() {
         Some(read(visit, method, &leaves, &typed).await)
     } else {
         None
