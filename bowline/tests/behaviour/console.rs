@@ -165,7 +165,8 @@ async fn every_answer_keeps_others_out(server: &TestServer) {
             let wanted = format!("{directive} {}/console/assets/;", server.base());
             assert!(policy.contains(&wanted), "{path}: {policy}");
         }
-        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        let streams = format!("connect-src {}/console/audit-live;", server.base());
+        assert!(policy.contains(&streams) && !policy.contains("unsafe"), "{path}: {policy}");
         assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
         assert_eq!(header("referrer-policy"), "same-origin", "{path}");
         assert_eq!(header("cross-origin-opener-policy"), "same-origin", "{path}");

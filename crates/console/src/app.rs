@@ -13,10 +13,12 @@ use bowline_pipeline::{ConsolePipeline, HeldToken, RequestOrigin};
 use tokio::sync::Semaphore;
 
 use crate::sessions::{Key, Session, Sessions};
-use crate::{PREFIX, Random, assets, guard, shell};
+use crate::{PREFIX, Random, assets, guard, live, shell};
 
 /// Pages of all sessions that are made at a time; others wait. A caller's sessions take half of them at most.
 const PAGES_AT_ONCE: usize = 64;
+/// Streams of all sessions that are open at a time.
+const STREAMS_AT_ONCE: usize = 256;
 /// Longest path that a sign-in may return to.
 const LONGEST_PATH: usize = 2048;
 
@@ -29,6 +31,8 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     /// Permits for the pages of all sessions that are made at a time.
     pub(crate) pages: Semaphore,
+    /// Permits for the streams of all sessions.
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) cookies: Cookies,
     /// The public origin of the pages, which forms must come from.
     pub(crate) origin: String,
@@ -45,6 +49,7 @@ impl App {
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
             pages: Semaphore::new(PAGES_AT_ONCE),
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
             api,
             page_time,
             count,
@@ -65,6 +70,12 @@ impl App {
     pub(crate) fn session(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
         let key = self.key_of(headers)?;
         self.sessions.find(&key, self.now()).map(|session| (key, session))
+    }
+
+    /// The session of the request's cookie, which is not used by this.
+    pub(crate) fn watching(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
+        let key = self.key_of(headers)?;
+        self.sessions.peek(&key, self.now()).map(|session| (key, session))
     }
 
     fn key_of(&self, headers: &HeaderMap) -> Option<Key> {
@@ -141,6 +152,7 @@ pub(crate) fn front(app: &App) -> Front {
 fn name(verb: &Method, path: &str) -> &'static str {
     match verb.as_str() {
         "GET" if path.starts_with(assets::PREFIX) => "console.asset",
+        "GET" if path == live::LIVE => "console.stream",
         "GET" => "console.page",
         "POST" => "console.form",
         _ => "console.unknown",

@@ -7,7 +7,7 @@
 //! The caller's token stays in the server's memory (`sessions`); the browser has a cookie that stands for it. A session only
 //! reads until its person unlocks changes for a time (`unlock`), and then changes what forms ask for, each once (`forms`).
 //!
-//! To add a page: a function in `pages/`, and its line in `PAGES`.
+//! To add a page: a function in `pages/`, its line in `PAGES`, and its text in `help/screens.rs`.
 
 mod actions;
 mod app;
@@ -17,13 +17,17 @@ mod components;
 mod export;
 mod forms;
 mod guard;
+mod help;
+mod live;
 mod method;
+mod names;
 mod pages;
 mod query;
 mod secrets;
 mod sessions;
 mod shell;
 mod sign_in;
+mod streams;
 mod unlock;
 mod values;
 mod visit;
@@ -83,6 +87,7 @@ impl Console {
             .route("/console/sign-out", post(sign_in::out))
             .route(unlock::UNLOCK, post(unlock::unlock))
             .route(unlock::LOCK, post(unlock::lock))
+            .route(live::LIVE, get(live::serve))
             .route("/console/assets/{name}", get(assets::serve))
             .route(method::METHOD, post(method::send))
             .route("/console/{*path}", get(pages::missing));

@@ -30,6 +30,8 @@ pub(crate) const UNLOCKED: Micros = 15 * 60 * 1_000_000;
 const PAGES_AT_ONCE: usize = 4;
 /// Pages of one session that are made or wait.
 const MAX_PAGES: usize = 32;
+/// Streams of one session that are open at a time.
+const STREAMS_AT_ONCE: usize = 2;
 /// Sessions of one caller; the longest unused one makes room.
 const MAX_OF_ONE: usize = 8;
 /// Sessions of people of one organization's providers.
@@ -57,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) pages: Semaphore,
     /// Permits for pages that are made or wait.
     pub(crate) queue: Semaphore,
+    /// Permits for streams that are open.
+    pub(crate) streams: Arc<Semaphore>,
     /// Until when the session may change something, in microseconds; in the past while it only reads.
     unlocked_until: AtomicI64,
     /// Which forms were sent.
@@ -74,6 +78,7 @@ impl Session {
             provider: facts.provider.clone(),
             pages,
             queue,
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
             ends_at: facts.expires_at,
             unlocked_until: Session::locked(),
             sent: SentForms::default(),
@@ -210,6 +215,12 @@ impl Sessions {
         Some(entry.session.clone())
     }
 
+    /// The session, which is not used by this: what goes on by itself keeps no session from ending.
+    pub(crate) fn peek(&self, key: &Key, now: Micros) -> Option<Arc<Session>> {
+        let entries = self.lock();
+        entries.get(key).filter(|entry| !entry.is_over(now)).map(|entry| entry.session.clone())
+    }
+
     pub(crate) fn end(&self, key: &Key) -> Option<Arc<Session>> {
         self.lock().remove(key).map(Entry::ended)
     }
@@ -259,6 +270,7 @@ mod tests {
             ends_at,
             pages,
             queue,
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
             unlocked_until: Session::locked(),
             sent: SentForms::default(),
         }
@@ -288,6 +300,14 @@ mod tests {
         assert!(sessions.find(&key(2), 1).is_none(), "and gone for good");
         sessions.begin(key(3), session("a", 3600 * SECOND), 0);
         assert!(sessions.end(&key(3)).is_some() && sessions.find(&key(3), 1).is_none());
+    }
+
+    #[test]
+    fn what_only_looks_at_a_session_does_not_use_it() {
+        let sessions = Sessions::default();
+        sessions.begin(key(1), session("a", 3600 * SECOND), 0);
+        assert!(sessions.peek(&key(1), IDLE - 1).is_some() && sessions.peek(&key(2), 1).is_none());
+        assert!(sessions.peek(&key(1), IDLE).is_none() && sessions.find(&key(1), IDLE).is_none());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::actions;
 use crate::assets;
 use crate::components::{denied, why};
 use crate::export::FORMATS;
+use crate::help;
 use crate::method::METHOD;
 use crate::query::address;
 use crate::sign_in::{HOME, SIGN_OUT};
@@ -87,8 +88,13 @@ pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Resp
     problem(Some(visit), &Error::new(Reason::FailedPrecondition, text), visit.request_id(), None)
 }
 
+/// The group that the links of the frame keep. What a caller's own entries in the audit log are below is no group.
+fn scope_of_links(visit: &Visit) -> String {
+    Some(visit.scope()).filter(|scope| *scope != visit.session.subject).unwrap_or_default()
+}
+
 fn whole_page(visit: &Visit, content: &Content) -> String {
-    let scope = visit.scope();
+    let scope = scope_of_links(visit);
     let body = html! {
         a.skip href="#content" { "Skip to the content" }
         header.top {
@@ -101,6 +107,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 button.quiet type="submit" { "Search" }
             }
             div.account {
+                (help::link(visit.path))
                 a href="/console/me" { bdi { (visit.session.label) } }
                 form method="post" action=(SIGN_OUT) {
                     input type="hidden" name="token" value=(visit.app.form_token(&visit.key, SIGN_OUT));
@@ -140,7 +147,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
 
 /// Where the page is, and what its lists are limited to.
 fn crumbs(visit: &Visit, content: &Content) -> Markup {
-    let scope = visit.scope();
+    let scope = scope_of_links(visit);
     html! {
         @if !content.crumbs.is_empty() || !scope.is_empty() {
             nav.crumbs aria-label="Where you are" {
@@ -262,6 +269,7 @@ pub(crate) fn problem(visit: Option<&Visit>, error: &Error, request_id: &str, me
         } @else {
             p.notice role="alert" { (error.message()) }
         }
+        (help::of_error(error, visit.is_some()))
         @if !request_id.is_empty() { p.small { "Request id: " code { (request_id) } } }
         p { a href=(HOME) { "To the first page" } }
     };

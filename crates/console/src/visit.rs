@@ -66,10 +66,12 @@ pub(crate) struct Visit {
     pub(crate) query: Query,
     /// Name of the group that the page is about, where the caller may list it.
     pub(crate) scope_name: Option<String>,
+    /// Whether a call of the page looked for that name.
+    pub(crate) is_scope_resolved: bool,
     origin: RequestOrigin,
     calls: Vec<Recorded>,
     /// When the page must be done.
-    deadline: Instant,
+    pub(crate) deadline: Instant,
 }
 
 /// A call of the page as it is shown.
@@ -114,7 +116,8 @@ impl Visit {
         origin: RequestOrigin,
     ) -> Visit {
         let deadline = Instant::now() + app.page_time;
-        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new(), deadline }
+        let calls = Vec::new();
+        Visit { app, session, key, path, query, scope_name: None, is_scope_resolved: false, origin, calls, deadline }
     }
 
     /// Calls a method that only reads, as the signed-in caller.
@@ -183,14 +186,9 @@ impl Visit {
     ) -> Result<Bytes> {
         let app = self.app.clone();
         let info = app.api.contract().method(method);
-        if self.calls.len() >= MAX_CALLS {
-            return Err(Error::internal("a page made too many calls"));
-        }
         let has_secret = has_secret.unwrap_or_else(|| self.has_secret(&info.input, &payload));
-        self.calls.push(Recorded { method, payload: payload.clone(), outcome: None, has_secret });
-        let request_id = self.id_of_call();
-        let (token, peer) = (&self.session.token, self.origin.address);
-        let call = ConsoleCall { method, payload, token, peer, request_id: &request_id };
+        let request_id = self.record(method, payload, has_secret)?;
+        let call = self.last_call(&request_id)?;
         let outcome = async {
             match kind {
                 Kind::Read => app.api.read(call).await,
@@ -204,6 +202,28 @@ impl Visit {
             self.keep(&outcome)?;
         }
         outcome
+    }
+
+    /// Remembers a call that the page makes, and returns the id of its request.
+    ///
+    /// # Errors
+    /// INTERNAL: the page makes too many.
+    pub(crate) fn record(&mut self, method: usize, payload: Bytes, has_secret: bool) -> Result<String> {
+        if self.calls.len() >= MAX_CALLS {
+            return Err(Error::internal("a page made too many calls"));
+        }
+        self.calls.push(Recorded { method, payload, outcome: None, has_secret });
+        Ok(self.id_of_call())
+    }
+
+    /// The call that was remembered last, as the signed-in caller.
+    ///
+    /// # Errors
+    /// INTERNAL: there is none.
+    pub(crate) fn last_call<'c>(&'c self, request_id: &'c str) -> Result<ConsoleCall<'c>> {
+        let last = self.calls.last().ok_or_else(|| Error::internal("a page made no call"))?;
+        let (token, peer) = (&self.session.token, self.origin.address);
+        Ok(ConsoleCall { method: last.method, payload: last.payload.clone(), token, peer, request_id })
     }
 
     /// Whether a request has a value in a field that holds a secret. A message in a message counts.
@@ -359,7 +379,7 @@ impl Visit {
     }
 }
 
-fn too_long(time: Duration) -> Error {
+pub(crate) fn too_long(time: Duration) -> Error {
     let text = format!("Deadline exceeded: the page took longer than {} s", time.as_secs());
     Error::new(Reason::DeadlineExceeded, text).with(Detail::RetryAfter(Duration::from_secs(1)))
 }

@@ -3,7 +3,9 @@
 mod access;
 mod advisories;
 mod attention;
-mod audit;
+pub(crate) mod audit;
+pub(crate) mod audit_live;
+mod audit_verify;
 mod bindings;
 mod checklist;
 mod decisions;
@@ -73,6 +75,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/advisory", advisories::show),
     page!("/console/audit", audit::list),
     page!("/console/audit-entry", audit::show),
+    page!("/console/audit-verify", audit_verify::show),
     page!("/console/bindings", bindings::list),
     page!("/console/blocked", policies::blocked),
     page!("/console/compare", image_changes::compare),
@@ -82,6 +85,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/findings", findings::list),
     page!("/console/group", groups::show),
     page!("/console/groups", groups::list),
+    page!("/console/help", crate::help::show),
     page!("/console/history", audit::history),
     page!("/console/home", overview::show),
     page!("/console/identities", identities::list),
@@ -176,12 +180,13 @@ async fn content_of(page: &'static Page, visit: &mut Visit) -> Result<Content> {
 /// Finds the name of the group that the page is limited to. Without the right to list it, its id is shown.
 async fn name_scope(visit: &mut Visit) -> Result<()> {
     let scope = visit.scope();
-    if scope.is_empty() || visit.scope_name.is_some() {
+    if scope.is_empty() || visit.is_scope_resolved {
         return Ok(());
     }
     let uidp = UidpFilter { ids: vec![scope], ..UidpFilter::default() };
     let request = ListGroupsRequest { uidp: Some(uidp), page_size: 1, ..ListGroupsRequest::default() };
     let named = part(visit.call::<ListGroups>(request).await)?;
+    visit.is_scope_resolved = true;
     visit.scope_name = named.ok().and_then(|response| response.groups.into_iter().next()).map(|group| group.name);
     Ok(())
 }
