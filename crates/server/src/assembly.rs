@@ -276,7 +276,8 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
     }
 }
 
-fn is_loopback_url(url: &str) -> bool {
+/// Whether the host of an address is this machine.
+pub(crate) fn is_loopback_url(url: &str) -> bool {
     match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
