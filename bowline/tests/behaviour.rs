@@ -57,10 +57,14 @@ mod console_changes;
 mod console_changes_edits;
 #[path = "behaviour/console_changes_support.rs"]
 mod console_changes_support;
+#[path = "behaviour/console_hidden.rs"]
+mod console_hidden;
 #[path = "behaviour/console_home.rs"]
 mod console_home;
 #[path = "behaviour/console_limits.rs"]
 mod console_limits;
+#[path = "behaviour/console_links.rs"]
+mod console_links;
 #[path = "behaviour/console_pages.rs"]
 mod console_pages;
 #[path = "behaviour/console_screens.rs"]

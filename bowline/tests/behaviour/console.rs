@@ -81,7 +81,9 @@ async fn a_session_that_ends_elsewhere_ends_here(server: &TestServer) {
     ok(&ada, "POST /people/v1/sessions:endAll", json!({ "keep_current": true })).await;
     let refused = browser.get("/console/me?page=x").await;
     assert_eq!(location(&refused), "/console/sign-in?return=%2Fconsole%2Fme%3Fpage%3Dx&notice=ended");
-    assert!(browser.cookies().is_empty(), "the cookie goes");
+    assert!(refused.header("set-cookie").is_none(), "the browser may have signed in again meanwhile");
+    assert!(!is_signed_in(&browser).await);
+    assert!(browser.cookies().is_empty(), "the next request without a session takes the cookie away");
 }
 
 async fn forms_of_others_are_refused(server: &TestServer) {

@@ -9,7 +9,7 @@ mod shell;
 use std::fmt;
 
 pub use rest::RestRequest;
-pub use shell::{Server, ShellForms};
+pub use shell::{Server, ShellForms, quoted};
 
 /// Why a call cannot be written in a form, in words for the person who wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -135,7 +135,7 @@ fn bowline(server: Server<'_>, method: &MethodInfo, json: &Value) -> Result<Stri
 }
 
 /// A word that a POSIX shell reads as this text, which is printable.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
         return text.to_owned();

@@ -12,11 +12,18 @@ use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_pipeline::{ConsolePipeline, HeldToken, RequestOrigin};
 use tokio::sync::Semaphore;
 
+use crate::bodies::Bodies;
 use crate::sessions::{Key, Session, Sessions};
+use crate::turns::Turns;
 use crate::{PREFIX, Random, assets, guard, shell};
 
-/// Pages of all sessions that are made at a time; others wait. A caller's sessions take half of them at most.
+/// Pages of all sessions that are made at a time, and those of one tenant; others wait. Operators have some of their own,
+/// so that one can always look.
 const PAGES_AT_ONCE: usize = 64;
+const PAGES_OF_TENANT: usize = 48;
+const PAGES_OF_OPERATORS: usize = 8;
+/// Exports of all sessions that are made at a time: each takes many times its bytes.
+const EXPORTS_AT_ONCE: usize = 2;
 /// Longest path that a sign-in may return to.
 const LONGEST_PATH: usize = 2048;
 
@@ -27,8 +34,13 @@ pub(crate) struct App {
     pub(crate) page_time: Duration,
     pub(crate) count: Count,
     pub(crate) sessions: Sessions,
-    /// Permits for the pages of all sessions that are made at a time.
-    pub(crate) pages: Semaphore,
+    /// Turns of the pages of all sessions, and permits for those of operators.
+    pub(crate) pages: Arc<Turns>,
+    pub(crate) pages_of_operators: Arc<Semaphore>,
+    /// Permits for the exports of all sessions that are made at a time.
+    pub(crate) exports: Arc<Semaphore>,
+    /// Bytes of forms that are in memory.
+    pub(crate) bodies: Bodies,
     pub(crate) cookies: Cookies,
     /// The public origin of the pages, which forms must come from.
     pub(crate) origin: String,
@@ -44,7 +56,10 @@ impl App {
             cookies: Cookies { secure: origin.starts_with("https://") },
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
-            pages: Semaphore::new(PAGES_AT_ONCE),
+            pages: Turns::new(PAGES_AT_ONCE, PAGES_OF_TENANT),
+            pages_of_operators: Arc::new(Semaphore::new(PAGES_OF_OPERATORS)),
+            exports: Arc::new(Semaphore::new(EXPORTS_AT_ONCE)),
+            bodies: Bodies::new(),
             api,
             page_time,
             count,

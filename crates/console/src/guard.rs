@@ -89,6 +89,11 @@ fn is_loaded_by_another_site(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Whether this console or the person asks for a page, and not a page of another site. Programs and old browsers do not say.
+pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none")
+}
+
 /// Lets requests through that a person or this console makes, within the limits: a page of a session counts for its caller,
 /// any other for the address that it came from. Signing out is never limited.
 pub(crate) async fn admitted(
@@ -229,6 +234,16 @@ mod tests {
         ] {
             assert!(is_loaded_by_another_site(&headers(site, mode, target)), "{site} {mode} {target}");
         }
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_not_from_here() {
+        let is_here = |site: &'static str| {
+            let site = (HeaderName::from_static("sec-fetch-site"), HeaderValue::from_static(site));
+            is_from_here(&HeaderMap::from_iter([site]))
+        };
+        assert!(is_from_here(&HeaderMap::new()) && is_here("same-origin") && is_here("none"));
+        assert!(!is_here("cross-site") && !is_here("same-site") && !is_here(""));
     }
 
     #[test]

@@ -12,18 +12,22 @@
 mod actions;
 mod app;
 mod assets;
+mod bodies;
 mod chart;
 mod components;
 mod export;
 mod forms;
 mod guard;
+mod hidden;
 mod method;
 mod pages;
+mod permits;
 mod query;
 mod secrets;
 mod sessions;
 mod shell;
 mod sign_in;
+mod turns;
 mod unlock;
 mod values;
 mod visit;
@@ -37,8 +41,6 @@ use axum::middleware;
 use axum::routing::{get, post};
 use bowline_fronts::Count;
 use bowline_pipeline::ConsolePipeline;
-
-pub use method::MAX_FORM;
 
 use app::App;
 

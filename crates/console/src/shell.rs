@@ -22,13 +22,15 @@ pub(crate) struct Content {
     /// Pages above this one: address and text.
     pub(crate) crumbs: Vec<(String, String)>,
     pub(crate) body: Markup,
+    /// Whether the page has a secret that the API returns once: no page of an error takes its place.
+    pub(crate) is_shown_once: bool,
     /// Whether what the page is about is there, so that something can be done with it.
     has_actions: bool,
 }
 
 impl Content {
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Content {
-        Content { title: title.into(), crumbs: Vec::new(), body, has_actions: true }
+        Content { title: title.into(), crumbs: Vec::new(), body, is_shown_once: false, has_actions: true }
     }
 
     pub(crate) fn below(mut self, address: String, text: impl Into<String>) -> Content {
@@ -80,7 +82,7 @@ const MAX_PAGE: usize = 2 << 20;
 /// A whole page of a signed-in caller.
 pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Response {
     let whole = whole_page(visit, content);
-    if whole.len() <= MAX_PAGE {
+    if whole.len() <= MAX_PAGE || content.is_shown_once {
         return (status, Html(whole)).into_response();
     }
     let text = format!("This page would have {}: read what it shows with the calls below.", bytes(whole.len() as i64));

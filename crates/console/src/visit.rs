@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bowline_calls::{Server, ShellForms};
+use bowline_contract::Method;
 use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
 use bowline_contract::bowline::preview::v1::{PreviewRequest, PreviewResponse};
-use bowline_contract::{Contract, Method};
 use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::{AccessLine, write_failure};
 use bowline_pipeline::{ConsoleCall, Outcome, RequestOrigin, Unlocked};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage as _, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor};
 
 use crate::app::App;
+use crate::hidden;
+use crate::permits::Held;
 use crate::query::Query;
 use crate::sessions::{Key, Session};
 
@@ -64,8 +66,12 @@ pub(crate) struct Visit {
     pub(crate) key: Key,
     pub(crate) path: &'static str,
     pub(crate) query: Query,
+    /// Whether a page of another site led here: what costs much is then done only after a click.
+    pub(crate) is_led_here: bool,
     /// Name of the group that the page is about, where the caller may list it.
     pub(crate) scope_name: Option<String>,
+    /// Permits of the page, from its turn on.
+    pub(crate) held: Held,
     origin: RequestOrigin,
     calls: Vec<Recorded>,
     /// When the page must be done.
@@ -88,23 +94,6 @@ enum Kind {
     Change(Unlocked),
 }
 
-fn has_secret(contract: &Contract, message: &DynamicMessage) -> bool {
-    // Inside of this, any message can be.
-    if message.descriptor().full_name() == "google.protobuf.Any" {
-        return true;
-    }
-    message.fields().any(|(field, value)| contract.is_secret(&field) || value_has_secret(contract, value))
-}
-
-fn value_has_secret(contract: &Contract, value: &Value) -> bool {
-    match value {
-        Value::Message(inner) => has_secret(contract, inner),
-        Value::List(items) => items.iter().any(|item| value_has_secret(contract, item)),
-        Value::Map(items) => items.values().any(|item| value_has_secret(contract, item)),
-        _ => false,
-    }
-}
-
 impl Visit {
     pub(crate) fn new(
         app: Arc<App>,
@@ -114,7 +103,20 @@ impl Visit {
         origin: RequestOrigin,
     ) -> Visit {
         let deadline = Instant::now() + app.page_time;
-        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new(), deadline }
+        let is_led_here = false;
+        Visit {
+            app,
+            session,
+            key,
+            path,
+            query,
+            is_led_here,
+            scope_name: None,
+            held: None,
+            origin,
+            calls: Vec::new(),
+            deadline,
+        }
     }
 
     /// Calls a method that only reads, as the signed-in caller.
@@ -210,7 +212,7 @@ impl Visit {
     pub(crate) fn has_secret(&self, message: &MessageDescriptor, wire: &[u8]) -> bool {
         let contract = self.app.api.contract();
         // A request that does not decode is refused, and its bytes are not for a line.
-        DynamicMessage::decode(message.clone(), wire).map_or(true, |message| has_secret(contract, &message))
+        DynamicMessage::decode(message.clone(), wire).map_or(true, |message| hidden::has_secret(contract, &message))
     }
 
     /// Keeps the outcome of the last call for the page as data.
@@ -299,14 +301,15 @@ impl Visit {
         outcome.result.map(|answer| answer.payload)
     }
 
-    /// A message inside an answer as JSON; absent for a type that the contract does not have.
+    /// A message inside an answer as JSON, addresses with their host; absent for a type that the contract does not have.
     pub(crate) fn json(&self, type_url: &str, wire: &[u8]) -> Option<serde_json::Value> {
-        let tables = self.app.api.tables();
-        let id = tables.message(type_url.rsplit('/').next().unwrap_or(type_url))?;
+        let (tables, contract) = (self.app.api.tables(), self.app.api.contract());
+        let name = type_url.rsplit('/').next().unwrap_or(type_url);
         let options = bowline_transcode::JsonOptions { proto_names: true, emit_defaults: false };
         let mut json = Vec::new();
-        tables.to_json(id, wire, &options, &mut json).ok()?;
-        serde_json::from_slice(&json).ok()
+        tables.to_json(tables.message(name)?, wire, &options, &mut json).ok()?;
+        let message = DynamicMessage::decode(contract.pool().get_message_by_name(name)?, wire).ok()?;
+        Some(hidden::replaced(serde_json::from_slice(&json).ok()?, &hidden::of(contract, &message)))
     }
 
     pub(crate) fn request_id(&self) -> &str {

@@ -71,11 +71,7 @@ impl Sheet<'_> {
     pub(crate) fn render(&self, visit: &Visit) -> Markup {
         let doc = Docs::load().of(&self.method.full_name);
         html! {
-            @if self.is_unread {
-                div.notice role="alert" {
-                    "A link that is not of your pages filled in this form: read every field before you send it."
-                }
-            }
+            @if self.is_unread { (unread()) }
             @if let Some(notice) = &self.notice { div.notice role="alert" { (notice) } }
             @if !doc.is_empty() { p { (doc) } }
             @let only_reads = visit.app.api.only_reads(self.method.index);
@@ -182,7 +178,7 @@ impl Sheet<'_> {
     fn confirmation(&self) -> Markup {
         html! {
             div.field {
-                label for="f-confirm" { "Confirm the deletion (required)" }
+                label for="f-confirm" { "Confirm (required)" }
                 p.small id="f-confirm-hint" {
                     @match self.names.as_slice() {
                         [] => "Type the name or the id of what goes."
@@ -216,6 +212,15 @@ impl Sheet<'_> {
                 }
                 @if !self.back.is_empty() { a href=(self.back) { "Back" } }
             }
+        }
+    }
+}
+
+/// Says that a link of others filled in a form.
+pub(crate) fn unread() -> Markup {
+    html! {
+        div.notice role="alert" {
+            "A link that is not of your pages filled in this form: read every field before you send it."
         }
     }
 }

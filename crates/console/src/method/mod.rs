@@ -37,7 +37,7 @@ use crate::visit::Visit;
 
 use about::elsewhere;
 pub(crate) use about::{kind, title};
-use fields::{Input, Leaf, MASK, Node, fields, leaves};
+use fields::{Leaf, MASK, Node, fields, leaves};
 use form::Sheet;
 use received::{ended, form_of};
 use resource::{Reader, names_of, reader, takes_mask};
@@ -61,7 +61,7 @@ const BASE: &str = "base";
 /// Field that confirms a deletion.
 const CONFIRM: &str = "confirm";
 /// Maximum bytes of a form as it is sent: three for each byte of what is typed, at worst.
-pub const MAX_FORM: usize = 768 << 10;
+const MAX_FORM: usize = 768 << 10;
 /// Maximum fields of a form: more than any method has.
 const MAX_FIELDS: usize = 400;
 /// Maximum bytes of what is typed. Shown again, each may take six.
@@ -93,9 +93,12 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     let leaves = leaves(&nodes);
     let reader = reader(contract, method);
     let mut typed = Typed::read(&visit.query, &leaves)?;
-    if let Some(leaf) = leaves.iter().find(|leaf| leaf.input == Input::Secret && !typed.get(&leaf.path).is_empty()) {
+    if let Some(leaf) = leaves.iter().find(|leaf| leaf.holds_secret(typed.get(&leaf.path))) {
         visit.query = Query::of(&[(NAME, &method.full_name)]);
-        return Err(Error::invalid_field(&leaf.path, "is a secret, which no address may have: type it into the form"));
+        return Err(Error::invalid_field(
+            &leaf.path,
+            "may hold a secret, which no address may have: type it into the form",
+        ));
     }
     let mut base = None;
     if let (Some(reader), true) = (&reader, visit.query.get(EDIT).is_some()) {
@@ -110,13 +113,12 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     let filled: Vec<_> = visit.query.pairs().filter(|(name, value)| is_filled_in(name) && !value.is_empty()).collect();
     let is_filled = filled.iter().any(|(name, _)| name.starts_with(typed::PREFIX));
     let is_own = same(&app.seal(&visit.key, filled.into_iter()), visit.query.get(SEAL).unwrap_or_default());
-    // What only reads is called by its address anyway.
-    let is_unread = is_filled && !is_own && !app.api.only_reads(method.index);
-    let response = if app.api.only_reads(method.index) && visit.query.get(SEND).is_some() {
-        Some(read(visit, method, &leaves, &typed).await)
-    } else {
-        None
-    };
+    let (only_reads, is_asked) = (app.api.only_reads(method.index), visit.query.get(SEND).is_some());
+    // What only reads is called by its address, but for that of another site: it costs the caller's limits.
+    let is_led = visit.is_led_here && !is_own;
+    let is_unread = is_filled && if only_reads { is_asked && is_led } else { !is_own };
+    let response =
+        if only_reads && is_asked && !is_led { Some(read(visit, method, &leaves, &typed).await) } else { None };
     let mut sheet = Sheet {
         method,
         nodes: &nodes,
@@ -148,7 +150,7 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
 async fn read(visit: &mut Visit, method: &MethodInfo, leaves: &[&Leaf], typed: &Typed) -> Result<Markup> {
     let payload = encode(visit.app.api.tables(), method, &typed.request(leaves)?)?;
     let response = visit.read(method.index, payload).await?;
-    Ok(section("response", "Response", &outcome::shown(visit, method, &response)))
+    Ok(section("response", "Response", &outcome::shown(visit, method, response).await?))
 }
 
 fn page_of(visit: &Visit, sheet: &Sheet<'_>) -> Content {
@@ -168,8 +170,9 @@ pub(crate) async fn send(
 ) -> Response {
     let (head, body) = request.into_parts();
     let headers = head.headers;
-    let form = match form_of(&app, &headers, body).await {
-        Ok(form) => form,
+    // What it holds is given back with the form.
+    let (form, _held) = match form_of(&app, &headers, &origin, body).await {
+        Ok(read) => read,
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let Some(found) = app.session(&headers) else { return ended(&app, &form) };
@@ -177,8 +180,8 @@ pub(crate) async fn send(
     let query = Query::of(&[(NAME, &name), ("back", &back)]);
     let mut visit = Visit::new(app.clone(), found, METHOD, query, origin);
     let session = visit.session.clone();
-    let made = match permits(&visit, &app, &session).await {
-        Ok(_permits) => answer(&mut visit, &form).await,
+    let made = match permits(&mut visit).await {
+        Ok(()) => answer(&mut visit, &form).await,
         Err(error) => Err(error),
     };
     let mut response = match &made {
@@ -337,7 +340,7 @@ async fn execute(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>, 
     }
     let unlocked = id.use_up(&app)?;
     let response = visit.change(index, payload, unlocked).await?;
-    Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, &response, &sheet.back)))
+    Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, response, &sheet.back).await?))
 }
 
 /// What a page showed, as a field of its form.

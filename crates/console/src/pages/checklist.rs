@@ -1,5 +1,6 @@
 //! The first steps of an organization that has no image yet, each with its command.
 
+use bowline_calls::quoted;
 use bowline_contract::v2::events::ListSubscriptionsRequest;
 use bowline_contract::v2::events::rpc::subscriptions_service::ListSubscriptions;
 use bowline_contract::v2::iam::rpc::group_invites_service::ListGroupInvites;
@@ -42,12 +43,15 @@ pub(super) async fn show(visit: &mut Visit, scope: &str) -> Result<Markup> {
     let name = visit.scope_name.as_deref().filter(|name| parent(scope).is_empty() && is_plain(name));
     let path = name.unwrap_or("PATH");
     let host = &visit.app.api.settings().registry_audience;
+    let parent_of_new = quoted(scope);
     let steps = [
         Step {
             title: "Invite someone",
             page: "/console/invites",
             is_done: done(&invites, |response| response.group_invites.len()),
-            command: format!("bowline iam invites create --parent {scope} --role viewer --ttl 168h --single-use"),
+            command: format!(
+                "bowline iam invites create --parent {parent_of_new} --role viewer --ttl 168h --single-use"
+            ),
         },
         Step {
             title: "Let a workload sign in",
@@ -74,7 +78,7 @@ pub(super) async fn show(visit: &mut Visit, scope: &str) -> Result<Markup> {
             page: "/console/subscriptions",
             is_done: done(&subscriptions, |response| response.subscriptions.len()),
             command: format!(
-                "bowline events subscriptions create --parent {scope} --sink https://hooks.example/bowline"
+                "bowline events subscriptions create --parent {parent_of_new} --sink https://hooks.example/bowline"
             ),
         },
     ];

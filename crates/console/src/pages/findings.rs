@@ -95,6 +95,11 @@ pub(super) fn choose(title: &str) -> Content {
     Content::new(title, body)
 }
 
+/// What a scanner wrote, as a list of one: lines would become several aliases.
+fn one_alias(vulnerability: &str) -> String {
+    serde_json::json!([vulnerability]).to_string()
+}
+
 fn row(visit: &Visit, finding: &ImageFinding) -> Vec<Markup> {
     let severity = Severity::try_from(finding.severity).unwrap_or_default();
     let status = FindingStatus::try_from(finding.status).unwrap_or_default();
@@ -126,7 +131,7 @@ fn row(visit: &Visit, finding: &ImageFinding) -> Vec<Markup> {
                 &[
                     ("parent_id", parent(&finding.repo_uid)),
                     ("advisory.artifact_name", &finding.package),
-                    ("advisory.aliases", &finding.vulnerability),
+                    ("advisory.aliases", &one_alias(&finding.vulnerability)),
                 ],
             ),
         },
@@ -281,4 +286,17 @@ fn upstream(visit: &Visit, state: &UpstreamState) -> Vec<Markup> {
             (action::<FetchNow>(visit, "Fetch now", &[("repo_uid", &state.repo_uid)]))
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scanner_names_one_alias() {
+        for text in ["CVE-2026-1", "CVE-2026-1\nCVE-2026-2", "[\"CVE-2026-1\",\"CVE-2026-2\"]"] {
+            let aliases: Vec<String> = serde_json::from_str(&one_alias(text)).unwrap();
+            assert_eq!(aliases, [text]);
+        }
+    }
 }

@@ -39,13 +39,13 @@ use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::LogFields;
 use bowline_pipeline::RequestOrigin;
 use futures_util::future::BoxFuture;
-use tokio::sync::SemaphorePermit;
 
 use crate::app::App;
 use crate::export;
+use crate::guard::is_from_here;
 use crate::method;
+use crate::permits::{OfServer, Permits};
 use crate::query::Query;
-use crate::sessions::Session;
 use crate::shell::{self, Content};
 use crate::sign_in::{see_other, to_sign_in};
 use crate::visit::Visit;
@@ -129,6 +129,7 @@ pub(crate) async fn show(
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
+    visit.is_led_here = !is_from_here(&headers);
     let made = made(page, &mut visit).await;
     // The page shows the id of its own request, not those of its calls.
     let failure = made.as_ref().err().map(LogFields::failure).unwrap_or_default();
@@ -140,8 +141,7 @@ pub(crate) async fn show(
 
 /// The page, or its data in the format of the query, within what the session and the server may make at a time.
 async fn made(page: &'static Page, visit: &mut Visit) -> Result<Response> {
-    let (app, session) = (visit.app.clone(), visit.session.clone());
-    let _permits = permits(visit, &app, &session).await?;
+    permits(visit).await?;
     let content = content_of(page, visit).await?;
     match export::requested(visit)? {
         Some(format) => export::file(visit, format).await,
@@ -149,15 +149,25 @@ async fn made(page: &'static Page, visit: &mut Visit) -> Result<Response> {
     }
 }
 
-/// Permits for one page or form: of those that the session may wait for, of those that it makes, and of the server's.
+/// Gives a page or form its permits, which it keeps until it is made, and so does what it does on other threads.
 ///
 /// # Errors
-/// RESOURCE_EXHAUSTED: too many wait. DEADLINE_EXCEEDED: none was free in time.
-pub(crate) async fn permits<'s>(visit: &Visit, app: &'s App, session: &'s Session) -> Result<[SemaphorePermit<'s>; 3]> {
-    let waiting = session.queue.try_acquire().map_err(|_| too_many_pages())?;
-    let of_session = visit.in_time(session.pages.acquire()).await?;
-    let of_server = visit.in_time(app.pages.acquire()).await?;
-    Ok([waiting, of_session, of_server])
+/// RESOURCE_EXHAUSTED: too many wait. DEADLINE_EXCEEDED: none was free in time. UNAUTHENTICATED: the session ended
+/// meanwhile.
+pub(crate) async fn permits(visit: &mut Visit) -> Result<()> {
+    let (app, session) = (visit.app.clone(), visit.session.clone());
+    let waiting = session.queue.clone().try_acquire_owned().map_err(|_| too_many_pages())?;
+    let of_session = visit.in_time(session.pages.clone().acquire_owned()).await?;
+    let of_server = if session.is_operator {
+        OfServer::Operators { _permit: visit.in_time(app.pages_of_operators.clone().acquire_owned()).await? }
+    } else {
+        OfServer::Shared { _turn: visit.in_time(app.pages.take(session.tenant())).await? }
+    };
+    if session.has_ended() {
+        return Err(Error::new(Reason::Unauthenticated, "Unauthenticated: the session has ended"));
+    }
+    visit.held = Some(Arc::new(Permits { _waiting: waiting, _of_session: of_session, _of_server: of_server }));
+    Ok(())
 }
 
 fn too_many_pages() -> Error {
