@@ -286,7 +286,7 @@ async fn the_calls_of_a_page_work_elsewhere(server: &TestServer) {
             .collect();
         assert!(!lines.is_empty(), "{path}: {text}");
         for line in lines {
-            assert!(line.contains("$(bowline auth token)") && !line.contains("eyJ"), "{line}");
+            assert!(line.contains("$(bowline auth token --api ") && !line.contains("eyJ"), "{line}");
             let (_, address) = line.split_once(server.base()).unwrap_or_else(|| panic!("no address in {line}"));
             let reply = operator.rest("GET", address.trim_end_matches('\''), None).await;
             assert_eq!(reply.status, 200, "{line}: {}", reply.text());

@@ -130,7 +130,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 @if content.has_actions { (actions::of(visit)) }
                 (content.body)
                 (exports(visit))
-                (code(&visit.shown_calls()))
+                (code(visit, &visit.shown_calls()))
             }
         }
     };
@@ -208,14 +208,14 @@ fn exports(visit: &Visit) -> Markup {
 }
 
 /// The calls of the page, for a shell.
-fn code(calls: &[Shown]) -> Markup {
+fn code(visit: &Visit, calls: &[Shown]) -> Markup {
     html! {
         @if !calls.is_empty() {
             details.code {
                 summary { "Show as code" }
                 p.small {
                     "The calls that this page made. Each line can be pasted into a shell where you are signed in with "
-                    code { "bowline auth login" } "."
+                    code { "bowline auth login --api " (visit.app.api.settings().base_url) } "."
                 }
                 @for call in calls {
                     h2 { code { (call.method) } }
