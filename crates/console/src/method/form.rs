@@ -125,7 +125,7 @@ impl Sheet<'_> {
                 label for=(id) {
                     (label(&leaf.name)) @if leaf.is_required { " (required)" }
                 }
-                p.small id=(hint) { (leaf.doc) " " (format_hint(leaf)) }
+                p.small id=(hint) { (leaf.doc) " " (format_hint(leaf)) (list_of(leaf)) }
                 @for violation in &wrong { p.wrong { (violation.description) } }
                 (self.input(leaf, &id, &hint, !wrong.is_empty()))
             }
@@ -278,6 +278,20 @@ fn format_hint(leaf: &Leaf) -> Markup {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+/// Where the ids are listed that a field takes. Another tab leaves what is typed here.
+fn list_of(leaf: &Leaf) -> Markup {
+    let list = match leaf.name.as_str() {
+        "role" | "role_uid" | "default_role" => Some(("/console/roles", "Roles")),
+        "identity" | "identity_uid" => Some(("/console/identities", "Identities")),
+        _ => None,
+    };
+    html! {
+        @if let Some((page, text)) = list {
+            "Ids are listed under " a href=(page) target="_blank" rel="noopener" { (text) " (new tab)" } "."
         }
     }
 }

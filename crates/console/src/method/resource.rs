@@ -40,7 +40,11 @@ pub(crate) fn reader<'c>(contract: &'c Contract, method: &MethodInfo) -> Option<
     let (service, name) = method.full_name.rsplit_once('.')?;
     match (name.strip_prefix("Update"), name.strip_prefix("Delete")) {
         (Some(noun), _) => getter(contract, service, noun, method, true).or_else(|| lister(contract, service, method)),
-        (None, Some(noun)) => getter(contract, service, noun, method, false),
+        (None, Some(noun)) => getter(contract, service, noun, method, false).or_else(|| {
+            // What a list has is what the update of the same service replaces.
+            let update = contract.by_full_name(&format!("{service}.Update{noun}"))?;
+            (named(update) == named(method)).then(|| lister(contract, service, update))?
+        }),
         (None, None) => None,
     }
 }
@@ -199,6 +203,10 @@ pub(crate) async fn names_of(visit: &mut Visit, method: &MethodInfo, request: &V
         return Ok(vec![method.short_name().to_owned()]);
     }
     let Some(id) = id_of(method, request) else { return Ok(Vec::new()) };
+    // Of what goes in a repository, the one element confirms, not the repository, which stays.
+    if let [one] = elements(request).as_slice() {
+        return Ok(vec![(*one).to_owned()]);
+    }
     let mut names = vec![id.clone()];
     let app = visit.app.clone();
     if let Some(reader) = reader(app.api.contract(), method) {
@@ -211,6 +219,12 @@ pub(crate) async fn names_of(visit: &mut Visit, method: &MethodInfo, request: &V
     }
     names.retain(|name| !name.trim().is_empty());
     Ok(names)
+}
+
+/// The texts in lists of a request.
+fn elements(request: &Value) -> Vec<&str> {
+    let lists = request.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_array());
+    lists.flatten().filter_map(Value::as_str).collect()
 }
 
 /// Whether an update can say which fields it changes.
@@ -251,6 +265,8 @@ mod tests {
             "chainguard.platform.iam.v2.RolesService.DeleteRole",
             "chainguard.platform.registry.v2.ReposService.UpdateRepo",
             "chainguard.platform.events.v2.SubscriptionsService.DeleteSubscription",
+            "chainguard.platform.libraries.LibraryPolicies.DeletePolicy",
+            "chainguard.platform.libraries.LibraryPolicyBindings.DeleteBinding",
         ] {
             assert!(of(name).is_some(), "{name}");
         }

@@ -1,11 +1,11 @@
 use bowline_contract::v1::common::UidpFilter;
-use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
-use bowline_contract::v2::iam::{Group, ListGroupsRequest};
-use bowline_core::Result;
+use bowline_contract::v2::iam::rpc::groups_service::{ListGroups, LookupGroup, RequestGroupAccess};
+use bowline_contract::v2::iam::{Group, ListGroupsRequest, LookupGroupRequest};
+use bowline_core::{Code, Result};
 use maud::{Markup, html};
 
 use super::groups;
-use crate::components::{List, link};
+use crate::components::{List, action, link};
 use crate::shell::Content;
 use crate::values::{badge, code};
 use crate::visit::{ROWS, Visit};
@@ -30,6 +30,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     };
     let response = visit.call::<ListGroups>(request).await?;
     let is_empty = response.groups.is_empty() && visit.query.get("page").is_none();
+    let joinable = if is_empty && !visit.session.is_operator { joinable(visit).await? } else { None };
     let list = List {
         caption: "Organizations",
         heads: &groups::HEADS,
@@ -45,12 +46,27 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
             (list.render(visit))
             @if is_empty {
                 @if visit.session.is_operator {
-                    p { "Make the first one on the command line:" }
-                    pre tabindex="0" data-copy { code { "bowline iam organizations create acme" } }
+                    p { "Create the first one with the link above, or on the command line:" }
+                    pre tabindex="0" data-copy { code { "bowline iam groups create acme" } }
                 } @else {
+                    @if let Some(group) = &joinable {
+                        p {
+                            "The organization of your e-mail address is " bdi { (group.name) } ". "
+                            (action::<RequestGroupAccess>(visit, "Ask its owners for access", &[("group_uid", &group.uid)]))
+                        }
+                    }
                     p { "Send your id to an administrator, who can give you a role: " (code(&visit.session.subject)) }
                 }
             }
         },
     ))
+}
+
+/// The organization that the caller may ask for access; absent where there is none.
+async fn joinable(visit: &mut Visit) -> Result<Option<Group>> {
+    match visit.call::<LookupGroup>(LookupGroupRequest {}).await {
+        Ok(response) => Ok(response.group),
+        Err(error) if error.code() == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
