@@ -261,7 +261,7 @@ pub(super) async fn upstreams(visit: &mut Visit) -> Result<Content> {
         rows: response.upstreams.iter().map(|state| upstream(visit, state)).collect(),
         next: &response.next_page_token,
         total: None,
-        empty: "No repository here has an upstream.",
+        empty: "No repository here has checked an upstream yet.",
         filters: &["failed"],
     };
     let options = [("", "all"), ("true", "failed")];

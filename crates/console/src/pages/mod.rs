@@ -20,6 +20,7 @@ mod operator;
 mod overview;
 mod packages;
 mod policies;
+mod provider;
 mod repositories;
 mod roles;
 mod search;
@@ -99,6 +100,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/policies", policies::list),
     page!("/console/policy", image_changes::policy),
     page!("/console/posture", findings::posture),
+    page!("/console/provider", provider::show),
     page!("/console/providers", joining::providers),
     page!("/console/repositories", repositories::list),
     page!("/console/repository", repositories::show),
