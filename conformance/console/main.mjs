@@ -11,6 +11,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { check, checks } from '../lib.mjs';
+import { flows } from './flows.mjs';
 import { seed } from './seed.mjs';
 
 const { BASE_URL, BOWLINE, DATA_DIR, CONSOLE_MODULES, CHROMIUM, SCREENSHOTS } = process.env;
@@ -220,6 +221,7 @@ try {
   const world = await seed();
   await withoutScripts(world);
   await byKeyboard();
+  await flows(entered, context);
   await everyScreen(world);
   check('nothing complained', complaints.length === 0, complaints.join('\n'));
   console.log(`console: ${checks()} checks passed; pictures in ${SCREENSHOTS}`);
