@@ -64,6 +64,11 @@ impl Console {
         Console { app: Arc::new(App::new(api, page_time, random, count)) }
     }
 
+    /// Paths of all pages.
+    pub fn paths() -> impl Iterator<Item = &'static str> {
+        pages::PAGES.iter().map(|page| page.path)
+    }
+
     /// Whether browsers send the cookie of a session in the clear over a network.
     pub fn is_exposed(&self) -> bool {
         guard::is_exposed(&self.app.origin)

@@ -296,7 +296,7 @@ fn document(title: &str, class: &str, body: &Markup) -> String {
                 title { (beginning(title, MAX_VALUE)) " · Bowline" }
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href={ (assets::PREFIX) (assets::style_name()) };
-                script type="module" src={ (assets::PREFIX) (assets::script_name()) } { (PreEscaped("")) }
+                script type="module" blocking="render" src={ (assets::PREFIX) (assets::script_name()) } { (PreEscaped("")) }
             }
             body class=(class) { (body) }
         }
