@@ -14,6 +14,7 @@ use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
 use bowline_oci::{Distribution, Upstream};
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
+use bowline_registry::attached::Documents;
 use bowline_registry::content::{Registry, UpstreamChecks};
 use bowline_services::{self as services, Outbound};
 use bowline_terminal::public_url;
@@ -66,6 +67,8 @@ pub(crate) async fn assemble(
     let (upstream, outbound) = requests(&db, &client, &clock, sender);
     let state = running(options, &settings, &storage, &authenticator, &clock, &replica)?;
     let blobs = Arc::new(Blobs(content.clone()));
+    // Not the documents of the handlers: pushes do not wait for those who read.
+    let pushed_documents = Documents::new(blobs.clone());
     let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &outbound, state.clone());
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -79,7 +82,7 @@ pub(crate) async fn assemble(
         handlers,
         RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options)),
     ));
-    let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);
+    let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, pushed_documents);
     let distribution = Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream);
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
