@@ -9,6 +9,7 @@
 #   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
+#   CONSOLE_WHOLE=1        every flow of the console instead of six; FLOWS="TEXT" those with this text in their name
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
@@ -173,6 +174,12 @@ if [[ " $suites " == *" console "* ]]; then
     (cd "$CONSOLE_MODULES" && npm ci --no-audit --no-fund --loglevel=error)
     touch "$CONSOLE_MODULES/.done"
   fi
+  # One of the programs that the console's lines are for.
+  export GRPCURL=$cache/grpcurl/1.9.3/grpcurl
+  if [ ! -x "$GRPCURL" ]; then
+    say "building grpcurl"
+    GOBIN=$(dirname "$GRPCURL") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
+  fi
 fi
 
 if [[ " $suites " =~ \ (browser|console)\  ]]; then
@@ -282,7 +289,7 @@ for suite in $suites; do
       ;;
     console)
       export BOWLINE=$binary DATA_DIR=$work/data SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
-      timeout 900 node "$here/console/main.mjs" || failed+=" $suite"
+      timeout $((${CONSOLE_WHOLE:+2700} + 900)) node "$here/console/main.mjs" || failed+=" $suite"
       ;;
     *) die "unknown suite $suite" ;;
   esac

@@ -57,16 +57,26 @@ mod console_changes;
 mod console_changes_edits;
 #[path = "behaviour/console_changes_support.rs"]
 mod console_changes_support;
+#[path = "behaviour/console_help.rs"]
+mod console_help;
+#[path = "behaviour/console_hidden.rs"]
+mod console_hidden;
 #[path = "behaviour/console_home.rs"]
 mod console_home;
 #[path = "behaviour/console_limits.rs"]
 mod console_limits;
+#[path = "behaviour/console_links.rs"]
+mod console_links;
+#[path = "behaviour/console_live.rs"]
+mod console_live;
 #[path = "behaviour/console_pages.rs"]
 mod console_pages;
 #[path = "behaviour/console_screens.rs"]
 mod console_screens;
 #[path = "behaviour/console_support.rs"]
 mod console_support;
+#[path = "behaviour/console_wizard.rs"]
+mod console_wizard;
 #[path = "behaviour/contents.rs"]
 mod contents;
 #[path = "behaviour/deliveries.rs"]

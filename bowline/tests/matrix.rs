@@ -6,6 +6,16 @@
 
 #[path = "matrix/calls.rs"]
 mod calls;
+#[path = "matrix/console.rs"]
+mod console;
+#[path = "matrix/console_corpus.rs"]
+mod console_corpus;
+#[path = "matrix/console_fields.rs"]
+mod console_fields;
+#[path = "matrix/console_html.rs"]
+mod console_html;
+#[path = "matrix/console_support.rs"]
+mod console_support;
 #[path = "behaviour/contents.rs"]
 mod contents;
 #[path = "matrix/escalation.rs"]

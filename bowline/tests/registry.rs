@@ -10,6 +10,8 @@ mod charts;
 mod chunks;
 #[path = "registry/collecting.rs"]
 mod collecting;
+#[path = "registry/components.rs"]
+mod components;
 #[path = "registry/credentials.rs"]
 mod credentials;
 #[path = "registry/deleting.rs"]

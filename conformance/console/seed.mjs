@@ -53,7 +53,40 @@ export async function seed() {
   const artifact = (await call('GET', '/libraries/v2/artifacts?ecosystems=ECOSYSTEM_PYTHON')).artifacts[0].uid;
   await call('POST', `/iam/v2/groupInvites/${org}`, { roleUid: role('viewer'), ttl: '86400s', email: 'ada@rockets.example' });
   await firstAttempt(subscription, org);
-  return { org, empty, group, repo, image, older, tag, advisory, artifact, subscription, identity: identities[0], role: role('viewer') };
+  const bare = await pushBare(repo);
+  const provider = await providerOf(org, role('viewer'));
+  const hollow = await hollows(empty, bare, role('viewer'));
+  return {
+    org, empty, hollow, bare, group, repo, image, older, tag, advisory, artifact, subscription, provider,
+    identity: identities[0], role: role('viewer'),
+  };
+}
+
+/** An identity provider that no one signs in with. */
+async function providerOf(org, defaultRole) {
+  const oidc = { issuer: 'https://login.example', clientId: 'bowline', clientSecret: 'hidden', additionalScopes: ['email'] };
+  return (await call('POST', `/iam/v2/identityProviders/${org}`, { name: 'login', description: HOSTILE, defaultRole, oidc })).uid;
+}
+
+/** One of each kind with nothing in it. */
+async function hollows(org, bare, viewer) {
+  const made = async (where, body) => (await call('POST', where, body)).uid;
+  const repo = await made(`/registry/v2/repos/${org}`, { name: 'nothing' });
+  const tagged = await made(`/registry/v2/repos/${org}`, { name: 'one-tag' });
+  await pushBare(tagged);
+  const advisory = (await call('POST', '/vulnerabilities/v1/advisories', {
+    parentId: org, advisory: { artifactType: 'apk', artifactName: 'nothing', componentName: 'nothing', componentType: 'apk' },
+  })).id;
+  return {
+    repo,
+    advisory,
+    provider: await providerOf(org, viewer),
+    tag: await made(`/registry/v2/tags/${tagged}`, { name: 'once', digest: bare }),
+    group: await made(`/iam/v2/groups/${org}`, { name: 'nothing' }),
+    role: await made(`/iam/v2/roles/${org}`, { name: 'nothing', capabilities: ['CAP_REPO_LIST'] }),
+    identity: await made(`/iam/v2/identities/${org}`, { name: 'nothing', claimMatch: { issuer: 'https://issuer.example', subject: 'nothing' } }),
+    subscription: (await call('POST', `/events/v1/subscriptions/${org}`, { sink: 'http://127.0.0.1:9/quiet' })).id,
+  };
 }
 
 /** What needs attention: a quota that is almost used up, an upstream that does not answer; and a tag that went back. */
@@ -77,8 +110,8 @@ async function firstAttempt(subscription, org) {
   throw new Error('no delivery was tried');
 }
 
-/** Pushes an image with these tags and layers, a build history, a configuration, an SBOM and a scan; its digest. */
-async function push(repo, tags, contents) {
+/** How a request to the registry is sent, and a blob stored, in a repository. */
+async function pusher(repo) {
   const answer = await fetch(`${BASE_URL}/sts/exchange?aud=${new URL(BASE_URL).host}`, { headers: { authorization: `Bearer ${OPERATOR_TOKEN}` } });
   const authorization = `Bearer ${(await answer.json()).token}`;
   const send = async (method, where, body, type = 'application/octet-stream') => {
@@ -91,31 +124,55 @@ async function push(repo, tags, contents) {
     await send('POST', `blobs/uploads/?digest=${digest}`, bytes);
     return { mediaType, size: bytes.length, digest };
   };
+  return { send, blob };
+}
+
+/** Pushes an image without layers, tags, SBOM or scan; its digest. */
+async function pushBare(repo) {
+  const { send, blob } = await pusher(repo);
+  const config = await blob(Buffer.from('{"architecture":"arm64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}'), 'application/vnd.oci.image.config.v1+json');
+  const type = 'application/vnd.oci.image.manifest.v1+json';
+  const manifest = JSON.stringify({ schemaVersion: 2, mediaType: type, config, layers: [] });
+  return (await send('PUT', `manifests/${sha256(Buffer.from(manifest))}`, manifest, type)).headers.get('docker-content-digest');
+}
+
+/** Pushes an image with these tags and layers, a build history, a configuration, an SBOM and a scan; its digest. `more` is
+ *  written into its configuration, its annotations, its SBOM and its scan. */
+export async function push(repo, tags, contents, more = []) {
+  const { send, blob } = await pusher(repo);
   const layers = [];
+  const labels = Object.fromEntries(more.map((text, at) => [`label${at}`, text]));
   for (const text of contents) {
     layers.push(await blob(Buffer.from(text.repeat(5000)), 'application/vnd.oci.image.layer.v1.tar'));
   }
   const config = await blob(Buffer.from(JSON.stringify({
     architecture: 'amd64', os: 'linux',
-    config: { User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `STAGES=${contents.length}`, `NOTE=${HOSTILE}`], Entrypoint: ['/engine'] },
+    config: {
+      User: '65532', Env: ['PATH=/usr/bin', 'LAUNCH_TOKEN=hunter2', `STAGES=${contents.length}`, `NOTE=${HOSTILE}`, ...more.map((text, at) => `TEXT${at}=${text}`)],
+      Entrypoint: ['/engine'], Labels: labels, Cmd: more,
+    },
     rootfs: { type: 'layers', diff_ids: layers.map((layer) => layer.digest) },
     history: [
       { created_by: 'apko build --arch amd64', comment: 'system' },
       { created_by: 'ENV LAUNCH=ready', empty_layer: true },
       { created_by: `COPY engine /engine # ${HOSTILE}` },
+      ...more.map((text) => ({ created_by: text, comment: text, author: text })),
     ],
   })), 'application/vnd.oci.image.config.v1+json');
   const type = 'application/vnd.oci.image.manifest.v1+json';
-  const manifest = JSON.stringify({ schemaVersion: 2, mediaType: type, config, layers });
+  const manifest = JSON.stringify({ schemaVersion: 2, mediaType: type, config, layers, annotations: labels });
   let digest;
   for (const tag of tags) {
     digest = (await send('PUT', `manifests/${tag}`, manifest, type)).headers.get('docker-content-digest');
   }
-  await attach(send, blob, digest, manifest.length);
+  await attach(send, blob, digest, manifest.length, more);
   for (let pulls = 0; pulls < 7; pulls += 1) await send('GET', `manifests/${tags[0]}`);
   const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low'], ['CVE-2026-1004', 'Medium']].slice(contents.length - 1).map(([id, severity]) => ({
     vulnerability: { id, severity, fix: { versions: ['3.2.2'], state: 'fixed' } }, artifact: { name: 'openssl', version: '3.2.1', type: 'apk' },
   }));
+  matches.push(...more.map((text, at) => ({
+    vulnerability: { id: `CVE-2026-${2000 + at}`, severity: 'Low', fix: { versions: [text], state: 'fixed' } }, artifact: { name: text, version: text, type: 'apk' },
+  })));
   await call('POST', `/scans/v1/repos/${repo}/reports`, {
     digest, scanner: 'SCANNER_NAME_GRYPE', report: Buffer.from(JSON.stringify({ matches })).toString('base64'),
   });
@@ -123,11 +180,11 @@ async function push(repo, tags, contents) {
 }
 
 /** Attaches an SBOM with some packages. */
-async function attach(send, blob, digest, size) {
+async function attach(send, blob, digest, size, more) {
   const document = {
     spdxVersion: 'SPDX-2.3', dataLicense: 'CC0-1.0', SPDXID: 'SPDXRef-DOCUMENT', name: 'engine',
     documentNamespace: 'https://rockets.example/engine', creationInfo: { created: '2026-01-01T00:00:00Z', creators: ['Tool: seed'] },
-    packages: ['busybox', 'ca-certificates', 'engine', 'glibc', 'openssl', 'zlib', HOSTILE].map((name, at) => ({
+    packages: ['busybox', 'ca-certificates', 'engine', 'glibc', 'openssl', 'zlib', HOSTILE, ...more].map((name, at) => ({
       name, SPDXID: `SPDXRef-${at}`, versionInfo: `1.${at}.0-r0`, downloadLocation: 'NOASSERTION', licenseConcluded: 'Apache-2.0',
       externalRefs: [{ referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: `pkg:apk/wolfi/package-${at}@1.${at}.0-r0` }],
     })),

@@ -47,14 +47,14 @@ let variables = {
 };
 
 function terraform(directory, stage, ...args) {
-  copyFileSync(join(directoryOfSuite, `stage-${stage}`, 'changing.tf'), join(directory, 'changing.tf'));
+  if (stage) copyFileSync(join(directoryOfSuite, `stage-${stage}`, 'changing.tf'), join(directory, 'changing.tf'));
   const result = spawnSync(TERRAFORM, args, {
     cwd: directory,
     encoding: 'utf8',
     timeout: 300e3,
     env: {
       PATH: process.env.PATH, HOME: work, XDG_CACHE_HOME: join(work, 'cache'), TF_CLI_CONFIG_FILE: join(work, 'terraformrc'),
-      CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_VAR_stage: String(stage), ...variables,
+      CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_VAR_stage: String(stage || 1), TF_VAR_client_secret: 'secret', ...variables,
     },
   });
   return { status: result.status, text: `${result.stdout}\n${result.stderr}` };
@@ -72,11 +72,48 @@ function planned(where, stage, what) {
   check(what, plan.status === 0, plan.text);
 }
 
+/** Applies what the console prints, in a group of its own, and removes it again. */
+async function printed(state) {
+  const id = (type, name) => state.resources.find((one) => one.type === type && one.name === name).instances[0].attributes.id;
+  const parent = await call('POST', `/iam/v2/groups/${organization}`, { name: 'printed parent' });
+  const values = {
+    PARENT: parent.uid, ROLE: state.outputs.viewer.value, IDENTITY: id('chainguard_identity', 'workload'), REPO: id('chainguard_image_repo', 'app'),
+  };
+  const where = join(work, 'printed');
+  mkdirSync(where);
+  const text = readFileSync(join(directoryOfSuite, 'printed.tf'), 'utf8');
+  writeFileSync(join(where, 'printed.tf'), text.replace(/"(PARENT|ROLE|IDENTITY|REPO)"/g, (_, word) => JSON.stringify(values[word])));
+  writeFileSync(join(where, 'provider.tf'), `terraform {
+  required_providers { chainguard = { source = "chainguard-dev/chainguard" } }
+}
+provider "chainguard" {
+  console_api = ${JSON.stringify(BASE_URL)}
+  login_options { disabled = true }
+}\n`);
+  const applied = terraform(where, 0, 'apply', '-auto-approve', '-input=false', '-no-color');
+  check('what the console prints is applied', applied.status === 0, applied.text);
+  planned(where, 0, 'the plan after it is empty, too');
+  const made = JSON.parse(readFileSync(join(where, 'terraform.tfstate'), 'utf8')).resources;
+  check('every printed resource is in the state', made.length === text.match(/^resource /gm).length, `${made.length}`);
+  // The provider refuses to delete repositories and tags.
+  const kept = made.filter((one) => /^chainguard_image_(repo|tag)$/.test(one.type));
+  const forgotten = terraform(where, 0, 'state', 'rm', ...kept.map((one) => `${one.type}.${one.name}`));
+  check('printed repositories and tags are forgotten', forgotten.status === 0, forgotten.text);
+  for (const repo of kept.filter((one) => one.type === 'chainguard_image_repo')) {
+    await call('DELETE', `/registry/v2/repos/${repo.instances[0].attributes.id}`);
+  }
+  const destroyed = terraform(where, 0, 'destroy', '-auto-approve', '-input=false', '-no-color');
+  check('what was printed is destroyed', destroyed.status === 0, destroyed.text);
+  await call('DELETE', `/iam/v2/groups/${parent.uid}`);
+}
+
 try {
   const main = directory('main');
   const applied = terraform(main, 1, 'apply', '-auto-approve', '-input=false', '-no-color');
   check('everything is applied', applied.status === 0, applied.text);
   planned(main, 1, 'the plan after it is empty');
+
+  await printed(JSON.parse(readFileSync(join(main, 'terraform.tfstate'), 'utf8')));
 
   const changed = terraform(main, 2, 'apply', '-auto-approve', '-input=false', '-no-color');
   check('everything is changed', changed.status === 0, changed.text);

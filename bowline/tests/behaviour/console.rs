@@ -81,7 +81,9 @@ async fn a_session_that_ends_elsewhere_ends_here(server: &TestServer) {
     ok(&ada, "POST /people/v1/sessions:endAll", json!({ "keep_current": true })).await;
     let refused = browser.get("/console/me?page=x").await;
     assert_eq!(location(&refused), "/console/sign-in?return=%2Fconsole%2Fme%3Fpage%3Dx&notice=ended");
-    assert!(browser.cookies().is_empty(), "the cookie goes");
+    assert!(refused.header("set-cookie").is_none(), "the browser may have signed in again meanwhile");
+    assert!(!is_signed_in(&browser).await);
+    assert!(browser.cookies().is_empty(), "the next request without a session takes the cookie away");
 }
 
 async fn forms_of_others_are_refused(server: &TestServer) {
@@ -165,7 +167,8 @@ async fn every_answer_keeps_others_out(server: &TestServer) {
             let wanted = format!("{directive} {}/console/assets/;", server.base());
             assert!(policy.contains(&wanted), "{path}: {policy}");
         }
-        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        let streams = format!("connect-src {}/console/audit-live;", server.base());
+        assert!(policy.contains(&streams) && !policy.contains("unsafe"), "{path}: {policy}");
         assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
         assert_eq!(header("referrer-policy"), "same-origin", "{path}");
         assert_eq!(header("cross-origin-opener-policy"), "same-origin", "{path}");

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use bowline_contract::Method as _;
+use bowline_contract::bowline::audit::v1::rpc::audit::WatchEntries;
+use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
 use bowline_contract::v2::iam::rpc::groups_service::CreateGroup;
 use bowline_contract::v2::iam::{CreateGroupRequest, Group};
 use bowline_core::Code;
 use bowline_pipeline::{ConsoleCall, ConsolePipeline, HeldToken};
 use bowline_testkit::{Browser, TestServer, each_engine, engines};
+use bytes::Bytes;
 use prost::Message as _;
 
 use crate::console::{COOKIE, headers, is_signed_in};
@@ -19,9 +22,23 @@ async fn nothing_but_reading_methods_can_be_called(server: &TestServer) {
     let pipeline = &server.server().parts().pipeline;
     let api = ConsolePipeline::new(pipeline.clone());
     let methods = pipeline.contract.methods();
+    let mut sent = Vec::new();
     for method in methods.iter().filter(|method| api.only_reads(method.index)) {
-        assert!(!pipeline.handlers.writes(method.index) && !method.is_mutation(), "{}", method.full_name);
+        assert!(!pipeline.handlers.writes(method.index) && method.event.is_none(), "{}", method.full_name);
+        assert_eq!(api.reads_by_address(method.index), !method.is_mutation(), "{}", method.full_name);
+        if method.is_mutation() {
+            sent.push(method.short_name());
+        }
     }
+    let index = |name: &str| pipeline.contract.by_full_name(name).expect("a method").index;
+    for other in [index(Preview::FULL_NAME), index(WatchEntries::FULL_NAME)] {
+        assert!(!api.only_reads(other), "{}", methods[other].full_name);
+    }
+    sent.sort_unstable();
+    // What reads but has a body: a form sends it, and no address.
+    let expected =
+        ["Decisions.EvaluatePolicy", "Decisions.PreviewPolicy", "Matchers.TestClaims", "Matchers.TestIssuer"];
+    assert_eq!(sent, [&expected[..], &["Names.ResolveNames"]].concat());
     let count = methods.iter().filter(|method| api.only_reads(method.index)).count();
     assert!(count > 50 && count < methods.len(), "{count} of {}", methods.len());
     let operator = server.operator().await;
@@ -31,10 +48,12 @@ async fn nothing_but_reading_methods_can_be_called(server: &TestServer) {
     let request = CreateGroupRequest { parent: String::new(), group: Some(group) };
     let rows = "SELECT count(*) FROM groups";
     let before = number(server, rows).await;
-    let payload = request.encode_to_vec().into();
+    let payload: Bytes = request.encode_to_vec().into();
     let peer = [127, 0, 0, 1].into();
-    let call = ConsoleCall { method: create, payload, token: &token, peer, request_id: "x" };
-    let error = api.read(call).await.result.map(|_| ()).expect_err("a call that changes something");
+    let call = || ConsoleCall { method: create, payload: Bytes::clone(&payload), token: &token, peer, request_id: "x" };
+    let streamed = api.watch::<WatchEntries>(call(), None).await.err().expect("a stream of another method");
+    assert_eq!(streamed.code(), Code::Internal);
+    let error = api.read(call()).await.result.map(|_| ()).expect_err("a call that changes something");
     assert_eq!(error.code(), Code::Internal);
     assert_eq!(number(server, rows).await, before);
     assert!(api.end_session(&token, peer, "x").await.is_none(), "the operator's token belongs to no session");

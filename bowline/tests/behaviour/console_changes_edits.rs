@@ -97,9 +97,10 @@ async fn secrets_are_shown_once_and_in_no_line(server: &TestServer) {
     let done = submit(&browser, &shown, "send", &typed).await;
     assert_eq!(done.status, 200, "{}", done.text());
     let text = plain(&done.text());
-    let (_, rest) = text.split_once("\"code\": \"").unwrap_or_else(|| panic!("no code: {text}"));
-    let code = rest.split('"').next().unwrap_or_default();
+    let (_, rest) = text.split_once("<code>code</code>:</p>").unwrap_or_else(|| panic!("no code: {text}"));
+    let code = rest.split_once("<code>").and_then(|(_, rest)| rest.split('<').next()).unwrap_or_default();
     assert!(code.len() > 8 && text.matches(code).count() == 1, "{code} once: {text}");
+    assert!(text.contains("\"code\": \"(above)\""), "{text}");
     assert!(text.contains("shown this once") && done.header("cache-control") == Some("no-store"), "{text}");
     let provider = "chainguard.platform.iam.v2.IdentityProvidersService.CreateIdentityProvider";
     let shown = page(&browser, &form_at(provider, &[("f.parent", &org)])).await;

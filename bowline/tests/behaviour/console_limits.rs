@@ -157,23 +157,48 @@ async fn heads_are_answered_like_pages(server: &TestServer) {
 /// A form without a session is read for as long as a page may take, and so many bytes of one network are in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn forms_that_do_not_arrive_hold_no_memory() {
-    let server = TestServer::start_with(engines()[0], |options| options.request_timeout = Some("1s".into())).await;
+    let server = TestServer::start_with(engines()[0], |options| options.request_timeout = Some("2s".into())).await;
+    with_provider(&server).await;
+    let browser = server.browser();
+    enter_at(&server, &browser, "ada", "/console/").await;
+    let cookie = format!("cookie: {COOKIE}={}\r\n", browser.cookies()[COOKIE]);
+    // Six that begin to arrive, while others hold what they may: those without a session do not take it from this one.
+    let (of_session, of_network) =
+        tokio::join!(unfinished(&server, &cookie, 700_000), unfinished(&server, "", 700_000));
+    let statuses = |answers: &[String]| -> Vec<String> {
+        let mut statuses: Vec<String> = answers.iter().map(|answer| answer[9..12].to_owned()).collect();
+        statuses.sort();
+        statuses
+    };
+    assert_eq!(statuses(&of_session), ["429", "504", "504", "504", "504", "504"], "five of them fit into 4 MiB");
+    assert_eq!(statuses(&of_network), ["429", "429", "429", "429", "429", "504"], "one of them fits into 1 MiB");
+    let small = unfinished(&server, "", 60_000).await;
+    assert!(statuses(&small).iter().all(|status| status == "504"), "{small:?}");
+    let refused = of_network.iter().find(|answer| answer[9..].starts_with("429")).expect("a refusal");
+    for part in
+        ["content-security-policy:", "x-content-type-options: nosniff", "no-store", "text/html", "retry-after: 1"]
+    {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    server.stop().await;
+}
+
+/// The beginnings of the responses to six forms of so many bytes, of which only the first ones arrive.
+async fn unfinished(server: &TestServer, cookie: &str, bytes: usize) -> Vec<String> {
     let address = server.server().address();
     let head = format!(
-        "POST /console/method HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: same-origin\r\n\
-         content-type: application/x-www-form-urlencoded\r\ncontent-length: 700000\r\n\r\nname="
+        "POST /console/method HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: same-origin\r\n{cookie}\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: {bytes}\r\n\r\nname="
     );
     let answers = (0..6).map(|_| async {
         let mut stream = TcpStream::connect(address).await.expect("a connection");
         stream.write_all(head.as_bytes()).await.expect("the beginning is sent");
-        let mut buffer = [0; 12];
+        let mut buffer = [0; 1200];
         let read = tokio::time::timeout(Duration::from_secs(30), stream.read_exact(&mut buffer)).await;
-        read.expect("a response").expect("a status");
-        String::from_utf8_lossy(&buffer[9..]).into_owned()
+        read.expect("a response").expect("a head");
+        String::from_utf8_lossy(&buffer).into_owned()
     });
-    let mut answers: Vec<String> = futures_util::future::join_all(answers).await;
-    answers.sort();
-    assert_eq!(answers, ["429", "504", "504", "504", "504", "504"], "five of them fit into 4 MiB");
+    futures_util::future::join_all(answers).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

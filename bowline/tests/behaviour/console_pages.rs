@@ -164,10 +164,8 @@ async fn every_link_answers_and_no_text_works(server: &TestServer) {
     assert!(missing.is_empty(), "no page links to {missing:?}: {forms:?}");
     let viewer = browser_of(server, "ada", "viewer", &acme.org).await;
     let seen = crawl(&viewer, harmless).await;
-    let dead: Vec<_> = seen.iter().filter(|(_, status)| !matches!(status, 200 | 403)).collect();
-    assert!(dead.is_empty(), "{dead:#?}");
-    let refused = seen.values().filter(|status| **status == 403).count();
-    assert!(refused < seen.len() / 4, "a viewer is led to {refused} refusals in {} pages", seen.len());
+    let dead: Vec<_> = seen.iter().filter(|(_, status)| **status != 200).collect();
+    assert!(dead.is_empty(), "{} of {}: {dead:#?}", dead.len(), seen.len());
 }
 
 async fn other_organizations_stay_hidden(server: &TestServer) {
@@ -252,7 +250,9 @@ async fn lists_have_pages_and_a_stale_one_begins_again(server: &TestServer) {
     assert!(first.contains("60 in all"), "{first}");
     let next = links(&first).into_iter().find(|link| link.contains("page=")).expect("a next page");
     let second = page(&viewer, &next).await;
-    let shown = |page: &str| (0..60).filter(|number| page.contains(&format!(">team {number:02}<"))).count();
+    // The last changes name groups as well.
+    let list = |page: &str| page.split("id=\"usage\"").next().unwrap_or_default().to_owned();
+    let shown = |page: &str| (0..60).filter(|number| list(page).contains(&format!(">team {number:02}<"))).count();
     assert_eq!((shown(&first), shown(&second)), (50, 10));
     assert!(second.contains("First page") && !second.contains("Next page"), "{second}");
     let stale = viewer.get(&format!("{address}&page=broken")).await;
@@ -286,9 +286,15 @@ async fn the_calls_of_a_page_work_elsewhere(server: &TestServer) {
             .collect();
         assert!(!lines.is_empty(), "{path}: {text}");
         for line in lines {
-            assert!(line.contains("$(bowline auth token)") && !line.contains("eyJ"), "{line}");
-            let (_, address) = line.split_once(server.base()).unwrap_or_else(|| panic!("no address in {line}"));
-            let reply = operator.rest("GET", address.trim_end_matches('\''), None).await;
+            assert!(line.contains("$(bowline auth token --api ") && !line.contains("eyJ"), "{line}");
+            // The token's own option has the address as well.
+            let called = line.split_once(")\" ").and_then(|(_, called)| called.split_once(server.base()));
+            let (_, address) = called.unwrap_or_else(|| panic!("no address in {line}"));
+            let address = address.split(['\'', ' ']).next().unwrap_or_default();
+            let body = line.split_once(" -d '").and_then(|(_, rest)| rest.split('\'').next());
+            let body = body.map(|body| serde_json::from_str(body).expect("a body of JSON"));
+            let verb = if line.contains(" -X POST ") { "POST" } else { "GET" };
+            let reply = operator.rest(verb, address, body).await;
             assert_eq!(reply.status, 200, "{line}: {}", reply.text());
         }
         assert!(text.contains("<code>bowline api ") && text.contains("<code>grpcurl -plaintext "), "{path}");

@@ -76,12 +76,12 @@ async fn a_sink_is_an_absolute_url_without_credentials(server: &TestServer) {
     ok(&owner, &format!("POST /events/v1/subscriptions/{org}"), http).await;
 }
 
-async fn the_query_of_a_sink_is_never_returned(server: &TestServer) {
+async fn the_path_and_query_of_a_sink_are_for_its_readers(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
-    let body = json!({ "sink": "https://a.example/hook?token=hidden" });
+    let body = json!({ "sink": "https://a.example/hidden?token=hidden" });
     let made = ok(&owner, &format!("POST /events/v2/subscriptions/{org}"), body).await;
-    assert_eq!(made["sink"], "https://a.example/hook?token=hidden", "its own readers have it");
+    assert_eq!(made["sink"], "https://a.example/hidden?token=hidden", "its own readers have it");
     ok(&owner, &format!("DELETE /events/v2/subscriptions/{}", uid_of(&made)), Value::Null).await;
     let kind = "FROM audit WHERE kind = 'events.chainguard.dev/Subscription'";
     assert_eq!(number(server, &*format!("SELECT count(*) {kind}").leak()).await, 2);
@@ -98,7 +98,8 @@ async fn the_query_of_a_sink_is_never_returned(server: &TestServer) {
     let images = images.await.expect("the rows are read");
     assert!(images.len() >= 4);
     let told: Vec<String> = images.iter().map(|image| String::from_utf8_lossy(image).into_owned()).collect();
-    assert!(told.iter().any(|image| image.contains("https://a.example/hook")));
+    assert!(told.iter().any(|image| image.contains("https://a.example/...")), "the audit log tells two sinks apart");
+    assert!(told.iter().any(|image| image.contains("https://a.example") && !image.contains("...")), "{told:?}");
     assert!(!told.iter().any(|image| image.contains("hidden")));
 }
 
@@ -115,6 +116,6 @@ async fn the_operator_limits_subscriptions(server: &TestServer) {
 each_engine!(
     subscriptions_are_created_read_listed_and_deleted_in_both_versions,
     a_sink_is_an_absolute_url_without_credentials,
-    the_query_of_a_sink_is_never_returned,
+    the_path_and_query_of_a_sink_are_for_its_readers,
     the_operator_limits_subscriptions
 );

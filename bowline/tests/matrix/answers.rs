@@ -1,7 +1,7 @@
 //! What screens and commands ask for in one call: search, images and statistics.
 
 use bowline_contract::bowline::registry::v1 as own;
-use bowline_contract::bowline::registry::v1::rpc::{images, statistics};
+use bowline_contract::bowline::registry::v1::rpc::{components, images, statistics};
 use bowline_contract::bowline::search::v1 as search;
 use bowline_contract::bowline::search::v1::rpc::search::Search;
 
@@ -20,6 +20,7 @@ pub(super) fn rows() -> Vec<Row> {
     let query = |aim: &Aim<'_>| search::SearchRequest { query: "web".into(), scope: aim.group(), ..default() };
     let mut rows = vec![anybody::<Search>(OK, query)];
     rows.extend(of_images());
+    rows.extend(of_components());
     rows.extend(of_statistics());
     rows
 }
@@ -59,6 +60,22 @@ fn of_images() -> Vec<Row> {
                 tags: Vec::new(),
             })
         },
+    ]
+}
+
+/// `registry/components.rs` checks what each caller is shown.
+fn of_components() -> Vec<Row> {
+    vec![
+        anybody::<components::FindImages>(OK, |aim| own::FindImagesRequest {
+            scope: aim.group(),
+            digest: digest(),
+            ..default()
+        }),
+        anybody::<components::ListLicenses>(OK, |aim| own::ListLicensesRequest { scope: aim.group(), ..default() }),
+        anybody::<components::ListUnindexedSboms>(OK, |aim| own::ListUnindexedSbomsRequest {
+            scope: aim.group(),
+            ..default()
+        }),
     ]
 }
 

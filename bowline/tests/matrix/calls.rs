@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, Place};
 use crate::table::{Aim, Row};
 
 /// HTTP statuses by gRPC code.
-const STATUSES: &[(i32, u16)] =
+pub(crate) const STATUSES: &[(i32, u16)] =
     &[(0, 200), (3, 400), (5, 404), (6, 409), (7, 403), (9, 400), (12, 501), (13, 500), (16, 401)];
 
 /// An answer, as far as both transports have it.

@@ -226,7 +226,7 @@ async fn settled(server: &TestServer) -> Rows {
 }
 
 /// Waits until every entry of the audit log has its number.
-async fn numbered(server: &TestServer) {
+pub(crate) async fn numbered(server: &TestServer) {
     for _ in 0..2000 {
         if number(server, "SELECT count(*) FROM audit WHERE seq IS NULL").await == 0 {
             return;

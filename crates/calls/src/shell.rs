@@ -6,19 +6,25 @@
 
 use bowline_contract::{Auth, MethodInfo, Verb};
 use bowline_transcode::Tables;
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 use serde_json::Value;
 
 use crate::Inexpressible;
 use crate::rest::{RestRequest, parameters, to_json};
-
-/// What prints the caller's token.
-const TOKEN: &str = "$(bowline auth token)";
 
 /// The server that the lines call.
 #[derive(Clone, Copy, Debug)]
 pub struct Server<'a> {
     /// Public address of the API, without a final slash.
     pub base_url: &'a str,
+}
+
+impl Server<'_> {
+    /// The header with the caller's token for this server, between double quotes. Without the address it would be the token
+    /// of the command line's current context, perhaps one for another server.
+    fn authorization(self) -> String {
+        format!(" -H \"Authorization: Bearer $(bowline auth token --api {})\"", quoted(self.base_url))
+    }
 }
 
 /// One call for three programs.
@@ -47,7 +53,7 @@ impl ShellForms {
         let forms = ShellForms {
             curl: curl(server, &rest, needs_token),
             grpcurl: grpcurl(server, method, &json, needs_token),
-            bowline: bowline(server, method, &json)?,
+            bowline: bowline(server, method, &json),
         };
         if [&forms.curl, &forms.grpcurl, &forms.bowline].into_iter().all(|line| is_printable(line)) {
             return Ok(forms);
@@ -57,7 +63,7 @@ impl ShellForms {
 }
 
 /// Whether a text is printable ASCII in one line.
-fn is_printable(text: &str) -> bool {
+pub(crate) fn is_printable(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
@@ -80,7 +86,7 @@ fn ascii(json: &str) -> String {
 fn curl(server: Server<'_>, rest: &RestRequest, needs_token: bool) -> String {
     let mut line = String::from("curl");
     if needs_token {
-        line += &format!(" -H \"Authorization: Bearer {TOKEN}\"");
+        line += &server.authorization();
     }
     if rest.verb != Verb::Get {
         line += &format!(" -X {}", rest.verb.name());
@@ -99,10 +105,10 @@ fn grpcurl(server: Server<'_>, method: &MethodInfo, json: &Value, needs_token: b
         line += " -plaintext";
     }
     if needs_token {
-        line += &format!(" -H \"Authorization: Bearer {TOKEN}\"");
+        line += &server.authorization();
     }
     if json.as_object().is_some_and(|members| !members.is_empty()) {
-        line += &format!(" -d {}", quoted(&ascii(&json.to_string())));
+        line += &format!(" -d {}", quoted(&ascii(&with_paths(&method.input, json).to_string())));
     }
     // An address without a port is one of HTTPS for this program too, but it does not know the port.
     let host =
@@ -110,32 +116,74 @@ fn grpcurl(server: Server<'_>, method: &MethodInfo, json: &Value, needs_token: b
     format!("{line} {host} {}", method.grpc_path.trim_start_matches('/'))
 }
 
+/// A request whose field masks are messages: grpcurl 1.9 does not read the text that stands for one in JSON.
+fn with_paths(message: &MessageDescriptor, json: &Value) -> Value {
+    let mut json = json.clone();
+    let is_mask = |field: &FieldDescriptor| {
+        field.kind().as_message().is_some_and(|kind| kind.full_name() == "google.protobuf.FieldMask")
+    };
+    for field in message.fields().filter(is_mask) {
+        if let Some(mask) = json.get_mut(field.name())
+            && let Some(text) = mask.as_str()
+        {
+            let paths: Vec<String> = text.split(',').map(snake).collect();
+            *mask = serde_json::json!({ "paths": paths });
+        }
+    }
+    json
+}
+
+/// A path of a mask as messages have it.
+fn snake(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if letter.is_ascii_uppercase() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
+}
+
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn bowline(server: Server<'_>, method: &MethodInfo, json: &Value) -> Result<String, Inexpressible> {
-    let mut line = format!("bowline api {}", method.full_name);
+fn bowline(server: Server<'_>, method: &MethodInfo, json: &Value) -> String {
+    let start = format!("bowline api {}", method.full_name);
+    let end = format!("--api {}", quoted(server.base_url));
     let mut fields = Vec::new();
-    parameters("", json, &mut fields)?;
-    for (path, value) in fields {
-        let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
-        // The value of a field that begins with this sign names a file.
-        if value.starts_with('@') || !is_plain || !is_printable(&value) {
-            return Ok(format!(
-                "printf %s {} | bowline api {} --input - --api {}",
-                quoted(&ascii(&json.to_string())),
-                method.full_name,
-                quoted(server.base_url)
-            ));
+    if has_paths(json) && parameters("", json, &mut fields).is_ok() && fields.iter().all(|(_, value)| is_option(value))
+    {
+        let mut line = start;
+        for (path, value) in fields {
+            line += &format!(" -f {}", quoted(&format!("{path}={value}")));
         }
-        line += &format!(" -f {}", quoted(&format!("{path}={value}")));
+        return format!("{line} {end}");
     }
-    Ok(line + " --api " + &quoted(server.base_url))
+    format!("printf %s {} | {start} --input - {end}", quoted(&ascii(&json.to_string())))
+}
+
+/// Whether paths lead to everything in a document: names in it are plain, no message in it is empty, and none is in a list.
+fn has_paths(json: &Value) -> bool {
+    let is_plain = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    json.as_object().into_iter().flatten().all(|(name, value)| {
+        let has_value = match value {
+            Value::Object(members) => !members.is_empty() && has_paths(value),
+            Value::Array(items) => !items.iter().any(Value::is_object),
+            _ => true,
+        };
+        is_plain(name) && has_value
+    })
+}
+
+/// Whether an option can have a value: one that begins with the sign names a file.
+fn is_option(value: &str) -> bool {
+    !value.starts_with('@') && is_printable(value)
 }
 
 /// A word that a POSIX shell reads as this text, which is printable.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=,".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
         return text.to_owned();
@@ -145,10 +193,16 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bowline_contract::bowline::registry::v1::rpc::registry_policies::UpdateRepoPolicy;
+    use bowline_contract::bowline::registry::v1::{RegistryPolicy, UpdateRepoPolicyRequest};
+    use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
+    use bowline_contract::bowline::vulnerabilities::v1::{BatchReviewEventsRequest, EventReview};
     use bowline_contract::chainguard::platform::common::UidpFilter;
     use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, ListGroups};
+    use bowline_contract::v2::iam::rpc::identities_service::CreateIdentity;
     use bowline_contract::{Contract, Method, v2::iam as v2};
     use prost::Message as _;
+    use prost_types::FieldMask;
 
     use super::*;
 
@@ -169,12 +223,12 @@ mod tests {
         let forms = forms::<ListGroups>("http://127.0.0.1:8080", &request);
         assert_eq!(
             forms.curl,
-            "curl -H \"Authorization: Bearer $(bowline auth token)\" \
+            "curl -H \"Authorization: Bearer $(bowline auth token --api http://127.0.0.1:8080)\" \
              'http://127.0.0.1:8080/iam/v2/groups?name=it%27s&uidp.in_root=true'"
         );
         assert_eq!(
             forms.grpcurl,
-            "grpcurl -plaintext -H \"Authorization: Bearer $(bowline auth token)\" \
+            "grpcurl -plaintext -H \"Authorization: Bearer $(bowline auth token --api http://127.0.0.1:8080)\" \
              -d '{\"name\":\"it'\\''s\",\"uidp\":{\"in_root\":true}}' 127.0.0.1:8080 \
              chainguard.platform.iam.v2.GroupsService/ListGroups"
         );
@@ -183,6 +237,35 @@ mod tests {
             "bowline api chainguard.platform.iam.v2.GroupsService.ListGroups -f 'name=it'\\''s' -f uidp.in_root=true \
              --api http://127.0.0.1:8080"
         );
+    }
+
+    #[test]
+    fn what_no_path_leads_to_is_given_as_a_document() {
+        let mut claims = v2::identity::ClaimMatch::default();
+        claims.claims.insert("kubernetes.io/pod".into(), "web".into());
+        let identity = v2::Identity {
+            relationship: Some(v2::identity::Relationship::ClaimMatch(claims)),
+            ..v2::Identity::default()
+        };
+        let request = v2::CreateIdentityRequest { parent: "a/b".into(), identity: Some(identity) };
+        let forms = forms::<CreateIdentity>("http://127.0.0.1:8080", &request);
+        assert!(forms.bowline.starts_with("printf %s '{\"identity\":"), "{}", forms.bowline);
+        let review = EventReview { uid: "a/c".into(), ..EventReview::default() };
+        let request = BatchReviewEventsRequest { parent: "a/b".into(), reviews: vec![review] };
+        let forms = self::forms::<BatchReviewEvents>("http://127.0.0.1:8080", &request);
+        assert!(forms.bowline.starts_with("printf %s '{\"parent\":\"a/b\",\"reviews\":[{"), "{}", forms.bowline);
+        assert!(forms.curl.contains(r#"-d '{"reviews":[{"#), "{}", forms.curl);
+    }
+
+    #[test]
+    fn masks_are_written_as_each_program_reads_them() {
+        let request = UpdateRepoPolicyRequest {
+            policy: Some(RegistryPolicy { uid: "a/b".into(), byte_quota: 1, ..RegistryPolicy::default() }),
+            update_mask: Some(FieldMask { paths: vec!["byte_quota".into(), "public".into()] }),
+        };
+        let forms = forms::<UpdateRepoPolicy>("http://127.0.0.1:8080", &request);
+        assert!(forms.bowline.contains(" -f update_mask=byteQuota,public "), "{}", forms.bowline);
+        assert!(forms.grpcurl.contains(r#""update_mask":{"paths":["byte_quota","public"]}"#), "{}", forms.grpcurl);
     }
 
     #[test]

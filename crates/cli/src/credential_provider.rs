@@ -19,15 +19,10 @@ use crate::error::CliError;
 use crate::print;
 use crate::session::Session;
 
-/// File name of the binary, as the kubelet's configuration has it.
-pub(crate) const COMMAND: &str = "bowline-credential-provider";
+pub(crate) use bowline_formats::workloads::IDENTITY_ANNOTATION;
+pub(crate) use bowline_formats::workloads::kubelet::{API_VERSION, COMMAND};
 /// The command that the file name stands for.
 pub const SUBCOMMAND: &str = "credential-provider";
-
-/// Annotation of a service account with the UIDP of its identity.
-pub(crate) const IDENTITY_ANNOTATION: &str = "bowline/identity";
-/// Version of the requests and responses.
-pub(crate) const API_VERSION: &str = "credentialprovider.kubelet.k8s.io/v1";
 
 /// Largest request, in bytes.
 const REQUEST_BYTES: u64 = 1 << 20;

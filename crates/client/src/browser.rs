@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::cache::Tokens;
 use crate::error::ClientError;
@@ -24,6 +24,13 @@ pub struct BrowserSignIn {
 }
 
 type Answer = Result<Tokens, ClientError>;
+
+/// How long the last page may take to reach the browser.
+const PAGE_TIME: Duration = Duration::from_secs(2);
+
+/// Last parts of the addresses of the pages that tell the outcome.
+const SIGNED_IN: &str = "signed-in";
+const REFUSED: &str = "refused";
 
 impl BrowserSignIn {
     /// Listens on a free port of this machine.
@@ -49,10 +56,13 @@ impl BrowserSignIn {
     /// The sign-in was refused or cancelled, or no one came in time.
     pub async fn finish(self, patience: Duration) -> Result<Tokens, ClientError> {
         let (sender, mut answers) = mpsc::channel::<Answer>(1);
+        let shown = Arc::new(Notify::new());
+        let visit = Arc::new(Visit { path: self.path.clone(), sender, shown: shown.clone() });
         let router = Router::new()
             .route(&self.path, get(callback))
+            .route(&format!("{}/{{outcome}}", self.path), get(outcome))
             .fallback(|| async { StatusCode::NOT_FOUND })
-            .with_state(Arc::new(sender));
+            .with_state(visit);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = tokio::spawn(async move {
             let until = async move {
@@ -62,8 +72,11 @@ impl BrowserSignIn {
         });
         let answer = tokio::time::timeout(patience, answers.recv()).await;
         // The page that says so has to reach the browser first.
+        if matches!(answer, Ok(Some(_))) {
+            let _ = tokio::time::timeout(PAGE_TIME, shown.notified()).await;
+        }
         let _ = stop.send(());
-        let _ = tokio::time::timeout(Duration::from_secs(2), serving).await;
+        let _ = tokio::time::timeout(PAGE_TIME, serving).await;
         match answer {
             Ok(Some(answer)) => answer,
             Ok(None) => Err(ClientError::SignIn("the local listener stopped".into())),
@@ -75,22 +88,41 @@ impl BrowserSignIn {
     }
 }
 
-async fn callback(
-    State(sender): State<Arc<mpsc::Sender<Answer>>>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> Response {
-    // A person comes here by a page that moves on, never by a script or an image of one.
-    if headers.get("sec-fetch-mode").is_some_and(|mode| mode != "navigate") {
+/// What the listener's pages share.
+struct Visit {
+    path: String,
+    sender: mpsc::Sender<Answer>,
+    /// Notified when the browser asks for the page that tells the outcome.
+    shown: Arc<Notify>,
+}
+
+/// Takes the token, and sends the browser on to an address without it, which its history may keep.
+async fn callback(State(visit): State<Arc<Visit>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    if !is_navigation(&headers) {
         return StatusCode::NOT_FOUND.into_response();
     }
     let answer = read(query.as_deref().unwrap_or_default());
-    let text = match &answer {
-        Ok(_) => "You are signed in. You can close this page and return to the terminal.",
-        Err(_) => "The sign-in did not succeed. The terminal says why.",
-    };
+    let outcome = if answer.is_ok() { SIGNED_IN } else { REFUSED };
     // A second visit finds no one waiting.
-    let _ = sender.try_send(answer);
+    let _ = visit.sender.try_send(answer);
+    let headers = [
+        (header::LOCATION, format!("{}/{outcome}", visit.path)),
+        (header::CACHE_CONTROL, "no-store".into()),
+        (header::REFERRER_POLICY, "no-referrer".into()),
+    ];
+    (StatusCode::SEE_OTHER, headers).into_response()
+}
+
+async fn outcome(State(visit): State<Arc<Visit>>, Path(outcome): Path<String>, headers: HeaderMap) -> Response {
+    let text = match outcome.as_str() {
+        SIGNED_IN => "You are signed in. You can close this page and return to the terminal.",
+        REFUSED => "The sign-in did not succeed. The terminal says why.",
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    if !is_navigation(&headers) {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    visit.shown.notify_one();
     let page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>Bowline</title><main style=\"font:1.1rem/1.5 system-ui;margin:20vh auto;max-width:30rem;padding:1rem\">\
@@ -103,6 +135,11 @@ async fn callback(
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
     ];
     (headers, page).into_response()
+}
+
+/// Whether a person comes here by a page that moves on, not by a script or an image of one.
+fn is_navigation(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-mode").is_none_or(|mode| mode == "navigate")
 }
 
 /// The query that the browser comes back with.

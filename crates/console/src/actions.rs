@@ -7,7 +7,7 @@ use bowline_contract::bowline::events::v1::rpc::deliveries_service::{Pause, Rede
 use bowline_contract::bowline::iam::v1::rpc::access_requests::AnswerAccessRequest;
 use bowline_contract::bowline::iam::v1::rpc::matchers::{TestClaims, TestIssuer};
 use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, PreviewPolicy};
-use bowline_contract::bowline::operator::v1::rpc::operator::{GrantOperator, RevokeOperator, RotateKeys, RunTask};
+use bowline_contract::bowline::operator::v1::rpc::operator::{GrantOperator, RotateKeys, RunTask};
 use bowline_contract::bowline::people::v1::rpc::sessions::{EndAllSessions, UpdatePreferences};
 use bowline_contract::bowline::registry::v1::rpc::images::DeleteImages;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{
@@ -24,7 +24,9 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::Create
 use bowline_contract::v2::iam::rpc::group_invites_service::CreateGroupInvite;
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, DeleteGroup, RequestGroupAccess, UpdateGroup};
 use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteIdentity, UpdateIdentity};
-use bowline_contract::v2::iam::rpc::identity_providers_service::CreateIdentityProvider;
+use bowline_contract::v2::iam::rpc::identity_providers_service::{
+    CreateIdentityProvider, DeleteIdentityProvider, UpdateIdentityProvider,
+};
 use bowline_contract::v2::iam::rpc::role_bindings_service::CreateRoleBinding;
 use bowline_contract::v2::iam::rpc::roles_service::{CreateRole, DeleteRole, UpdateRole};
 use bowline_contract::v2::iam::rpc::terms_service::AcceptTerms;
@@ -33,13 +35,17 @@ use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use maud::{Markup, html};
 
 use crate::components::{action, edit};
+use crate::pages::wizard::START;
+use crate::query::address;
 use crate::visit::Visit;
 
 /// The links of the page that a visit shows; nothing for a page without any.
 pub(crate) fn of(visit: &Visit) -> Markup {
     let links = match visit.path.strip_prefix("/console/").unwrap_or_default() {
         "" | "groups" | "group" => groups(visit),
-        "identities" | "identity" | "roles" | "role" | "bindings" | "access" | "invites" | "providers" => access(visit),
+        "identities" | "identity" | "roles" | "role" | "bindings" | "access" | "invites" | "providers" | "provider" => {
+            access(visit)
+        }
         "repositories" | "repository" | "tags" | "image" | "policy" => images(visit),
         "advisories" | "advisory" | "findings" => advisories_of(visit),
         "policies" | "blocked" | "decision" => packages(visit),
@@ -74,6 +80,7 @@ fn access(visit: &Visit) -> Vec<Markup> {
     let parent = [("parent", scope.as_str())];
     match visit.path {
         "/console/identities" => vec![
+            html! { a.action href=(address(START, &[("in", &scope)])) { "Let a workload sign in" } },
             action::<CreateIdentity>(visit, "Create an identity", &parent),
             action::<TestClaims>(visit, "Test claims", &parent),
             action::<TestIssuer>(visit, "Test an issuer", &parent),
@@ -97,6 +104,11 @@ fn access(visit: &Visit) -> Vec<Markup> {
             action::<CreateIdentityProvider>(visit, "Create an identity provider", &parent),
             action::<CreateExternalGroupRoleMapping>(visit, "Map a group to a role", &[]),
             action::<TestIssuer>(visit, "Test an issuer", &parent),
+        ],
+        "/console/provider" => vec![
+            edit::<UpdateIdentityProvider>(visit, "Edit", &[("identity_provider.uid", &uid)]),
+            action::<CreateExternalGroupRoleMapping>(visit, "Map a group to a role", &[("parent", &uid)]),
+            action::<DeleteIdentityProvider>(visit, "Delete", &[("uid", &uid)]),
         ],
         _ => vec![action::<CreateRoleBinding>(visit, "Add a role binding", &parent)],
     }
@@ -188,7 +200,6 @@ fn people(visit: &Visit) -> Vec<Markup> {
             action::<RunTask>(visit, "Run a task", &[]),
             action::<RotateKeys>(visit, "Rotate the signing keys", &[]),
             action::<GrantOperator>(visit, "Make someone an operator", &[]),
-            action::<RevokeOperator>(visit, "Remove an operator", &[]),
         ],
     }
 }

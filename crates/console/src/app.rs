@@ -12,11 +12,20 @@ use bowline_fronts::{BrowserSessions, Count, Front};
 use bowline_pipeline::{ConsolePipeline, HeldToken, RequestOrigin};
 use tokio::sync::Semaphore;
 
+use crate::bodies::Bodies;
 use crate::sessions::{Key, Session, Sessions};
-use crate::{PREFIX, Random, assets, guard, shell};
+use crate::turns::Turns;
+use crate::{PREFIX, Random, assets, guard, live, shell};
 
-/// Pages of all sessions that are made at a time; others wait. A caller's sessions take half of them at most.
+/// Pages of all sessions that are made at a time, and those of one tenant; others wait. Operators have some of their own,
+/// so that one can always look.
 const PAGES_AT_ONCE: usize = 64;
+/// Streams of all sessions that are open at a time.
+const STREAMS_AT_ONCE: usize = 256;
+const PAGES_OF_TENANT: usize = 48;
+const PAGES_OF_OPERATORS: usize = 8;
+/// Exports of all sessions that are made at a time: each takes many times its bytes.
+const EXPORTS_AT_ONCE: usize = 2;
 /// Longest path that a sign-in may return to.
 const LONGEST_PATH: usize = 2048;
 
@@ -27,8 +36,15 @@ pub(crate) struct App {
     pub(crate) page_time: Duration,
     pub(crate) count: Count,
     pub(crate) sessions: Sessions,
-    /// Permits for the pages of all sessions that are made at a time.
-    pub(crate) pages: Semaphore,
+    /// Turns of the pages of all sessions, and permits for those of operators.
+    pub(crate) pages: Arc<Turns>,
+    pub(crate) pages_of_operators: Arc<Semaphore>,
+    /// Permits for the exports of all sessions that are made at a time.
+    pub(crate) exports: Arc<Semaphore>,
+    /// Bytes of forms that are in memory.
+    pub(crate) bodies: Bodies,
+    /// Permits for the streams of all sessions.
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) cookies: Cookies,
     /// The public origin of the pages, which forms must come from.
     pub(crate) origin: String,
@@ -44,7 +60,11 @@ impl App {
             cookies: Cookies { secure: origin.starts_with("https://") },
             policy: guard::policy(&origin),
             sessions: Sessions::default(),
-            pages: Semaphore::new(PAGES_AT_ONCE),
+            pages: Turns::new(PAGES_AT_ONCE, PAGES_OF_TENANT),
+            pages_of_operators: Arc::new(Semaphore::new(PAGES_OF_OPERATORS)),
+            exports: Arc::new(Semaphore::new(EXPORTS_AT_ONCE)),
+            bodies: Bodies::new(),
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
             api,
             page_time,
             count,
@@ -65,6 +85,12 @@ impl App {
     pub(crate) fn session(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
         let key = self.key_of(headers)?;
         self.sessions.find(&key, self.now()).map(|session| (key, session))
+    }
+
+    /// The session of the request's cookie, which is not used by this.
+    pub(crate) fn watching(&self, headers: &HeaderMap) -> Option<(Key, Arc<Session>)> {
+        let key = self.key_of(headers)?;
+        self.sessions.peek(&key, self.now()).map(|session| (key, session))
     }
 
     fn key_of(&self, headers: &HeaderMap) -> Option<Key> {
@@ -141,6 +167,7 @@ pub(crate) fn front(app: &App) -> Front {
 fn name(verb: &Method, path: &str) -> &'static str {
     match verb.as_str() {
         "GET" if path.starts_with(assets::PREFIX) => "console.asset",
+        "GET" if path == live::LIVE => "console.stream",
         "GET" => "console.page",
         "POST" => "console.form",
         _ => "console.unknown",

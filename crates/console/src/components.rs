@@ -48,6 +48,18 @@ pub(crate) fn link(path: &str, parameters: &[(&str, &str)], text: &str) -> Marku
     html! { a href=(address(path, parameters)) { bdi { (shown) } } }
 }
 
+/// A link to the page of a resource by its name, with the id in the title; by its id without a name.
+pub(crate) fn named(path: &str, uid: &str, name: &str) -> Markup {
+    let to = address(path, &[("uid", uid)]);
+    html! {
+        @if name.trim().is_empty() {
+            a href=(to) { code { (uid) } }
+        } @else {
+            a href=(to) title=(uid) { bdi { (beginning(name, MAX_VALUE)) } }
+        }
+    }
+}
+
 /// Maximum number of rows that a table shows. Lists have fewer; what is in one image or document may have any number.
 pub(crate) const MAX_ROWS: usize = 200;
 

@@ -31,10 +31,11 @@ pub(crate) fn requested(visit: &Visit) -> Result<Option<Format>> {
     known.map(Some).ok_or_else(|| Error::invalid_field("format", "must be json or csv"))
 }
 
-/// The file of a page, made on a thread of its own.
+/// The file of a page, made on a thread of its own, of which few run at a time.
 ///
 /// # Errors
-/// FAILED_PRECONDITION: the list of the page could not be read. INTERNAL: a response is not a message of the contract.
+/// FAILED_PRECONDITION: the list of the page could not be read, or is too large for CSV. DEADLINE_EXCEEDED: others were made
+/// for too long. INTERNAL: a response is not a message of the contract.
 pub(crate) async fn file(visit: &Visit, format: Format) -> Result<Response> {
     let (app, calls) = (visit.app.clone(), visit.called());
     let name = visit.path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("organizations");
@@ -47,11 +48,16 @@ pub(crate) async fn file(visit: &Visit, format: Format) -> Result<Response> {
         (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
         (header::CONTENT_DISPOSITION, disposition.map_err(Error::internal)?),
     ];
-    let made = tokio::task::spawn_blocking(move || match format {
-        Format::Json => json(&app.api, &calls),
-        Format::Csv => Ok(csv(&list_of(&app.api, &calls)?).into_bytes()),
+    let turn = visit.in_time(app.exports.clone().acquire_owned()).await?;
+    let made = visit.aside(move || {
+        let body = match format {
+            Format::Json => json(&app.api, &calls),
+            Format::Csv => list_of(&app.api, &calls).map(|rows| csv(&rows).into_bytes()),
+        };
+        drop(turn);
+        body
     });
-    let body = made.await.map_err(Error::internal)??;
+    let body = made.await??;
     Ok((headers, body).into_response())
 }
 
@@ -86,12 +92,13 @@ fn json(api: &ConsolePipeline, calls: &[Called]) -> Result<Vec<u8>> {
 /// The rows of the first list that the page reads; else its first response as one row.
 ///
 /// # Errors
-/// FAILED_PRECONDITION: that list could not be read, and another one is not what was asked for.
+/// FAILED_PRECONDITION: that list could not be read, and another one is not what was asked for; or it is too large.
 fn list_of(api: &ConsolePipeline, calls: &[Called]) -> Result<Vec<Value>> {
     let Some(call) = calls.iter().find(|call| call.list.is_some()).or(calls.first()) else { return Ok(Vec::new()) };
     let response = call.outcome.as_ref().map_err(|message| {
         Error::new(Reason::FailedPrecondition, format!("The list of this page could not be read: {message}"))
     })?;
+    require_small(response.len())?;
     let mut text = Vec::new();
     written(api, call.method, response, &mut text)?;
     let mut response: Value = serde_json::from_slice(&text).map_err(Error::internal)?;
@@ -102,6 +109,17 @@ fn list_of(api: &ConsolePipeline, calls: &[Called]) -> Result<Vec<Value>> {
             _ => Vec::new(),
         },
     })
+}
+
+/// Maximum bytes of a response that becomes a table: its values take some fifty times as much.
+const MAX_CSV: usize = 1 << 20;
+
+fn require_small(bytes: usize) -> Result<()> {
+    if bytes <= MAX_CSV {
+        return Ok(());
+    }
+    let text = format!("This list is larger than {} MiB: take it as JSON, or with filters.", MAX_CSV >> 20);
+    Err(Error::new(Reason::FailedPrecondition, text))
 }
 
 /// Columns of a table, at most. Members of maps are columns, and their names are those that other people chose.
@@ -198,6 +216,13 @@ mod tests {
         );
         assert_eq!(csv(&[json!({ "name": "-1", "on": true })]), "\"name\",\"on\"\r\n\"'-1\",\"true\"\r\n");
         assert_eq!(csv(&[]), "\r\n");
+    }
+
+    #[test]
+    fn large_lists_become_no_table() {
+        assert!(require_small(MAX_CSV).is_ok());
+        let error = require_small(MAX_CSV + 1).unwrap_err();
+        assert!(error.message().contains("larger than 1 MiB: take it as JSON"), "{error}");
     }
 
     #[test]

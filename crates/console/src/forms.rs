@@ -169,11 +169,10 @@ impl FormId {
     /// Uses the id up, and lets its session change something for a time.
     ///
     /// # Errors
-    /// FAILED_PRECONDITION: the form was sent before.
+    /// FAILED_PRECONDITION: the form was sent before, or its session has ended.
     pub(crate) fn unlock(&self, app: &App) -> Result<()> {
         self.session.sent.take(self.number).map_err(Refusal::error)?;
-        self.session.unlock(app.now());
-        Ok(())
+        if self.session.unlock(app.now()) { Ok(()) } else { Err(Refusal::Foreign.error()) }
     }
 }
 

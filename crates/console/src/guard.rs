@@ -12,6 +12,7 @@ use bowline_pipeline::{RequestOrigin, Surface};
 
 use crate::app::App;
 use crate::assets;
+use crate::live;
 use crate::query::Query;
 use crate::shell;
 use crate::sign_in::SIGN_OUT;
@@ -37,12 +38,13 @@ pub(crate) fn is_exposed(origin: &str) -> bool {
 /// Nothing is loaded but the files of this console, no text becomes markup or code, no site frames a page, and forms go to
 /// this server alone.
 ///
-/// Both files are named with their path: the registry may share the host, and serves what its users pushed. An address with
+/// Both files, and the stream, are named with their path: the registry may share the host, and serves what its users pushed. An address with
 /// an IPv6 literal cannot be written in a policy.
 pub(crate) fn policy(origin: &str) -> HeaderValue {
-    let files = if origin.contains('[') { "'self'".to_owned() } else { format!("{origin}{}", assets::PREFIX) };
+    let at = |path: &str| if origin.contains('[') { "'self'".to_owned() } else { format!("{origin}{path}") };
+    let (files, streams) = (at(assets::PREFIX), at(live::LIVE));
     let text = format!(
-        "default-src 'none'; script-src {files}; style-src {files}; img-src data:; form-action 'self'; \
+        "default-src 'none'; script-src {files}; style-src {files}; connect-src {streams}; img-src data:; form-action 'self'; \
          base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     );
     // An address that does not fit into a header has no scripts.
@@ -89,6 +91,17 @@ fn is_loaded_by_another_site(headers: &HeaderMap) -> bool {
     }
 }
 
+/// Whether this console or the person asks for a page, and not a page of another site. Programs and old browsers do not say.
+pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none")
+}
+
+/// Whether a page of this console has the link or the form, and not a mail, a chat or the person. Programs and old browsers
+/// do not say.
+pub(crate) fn is_of_a_page(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_none_or(|site| site == "same-origin")
+}
+
 /// Lets requests through that a person or this console makes, within the limits: a page of a session counts for its caller,
 /// any other for the address that it came from. Signing out is never limited.
 pub(crate) async fn admitted(
@@ -104,7 +117,12 @@ pub(crate) async fn admitted(
     let is_foreign = is_loaded_by_another_site(headers);
     let is_sign_out = request.method() == Method::POST && request.uri().path() == SIGN_OUT;
     // What another site asks for is none of the caller's, and does not keep a session from ending.
-    let session = if is_foreign { None } else { app.session(headers) };
+    let session = match request.uri().path() {
+        _ if is_foreign => None,
+        // A browser opens a stream again by itself.
+        live::LIVE => app.watching(headers),
+        _ => app.session(headers),
+    };
     let admitted = match session {
         Some(_) if is_sign_out => Ok(()),
         Some((_, session)) => app.api.count_principal(Surface::Api, &session.subject),
@@ -188,6 +206,7 @@ mod tests {
             assert!(policy.contains(&format!("{directive} https://a.example/console/assets/;")), "{policy}");
         }
         assert!(!policy.contains("unsafe"), "{policy}");
+        assert!(policy.contains("connect-src https://a.example/console/audit-live;"), "{policy}");
         let literal = super::policy("http://[::1]:80");
         assert!(literal.to_str().unwrap().contains("script-src 'self';"));
     }
@@ -229,6 +248,16 @@ mod tests {
         ] {
             assert!(is_loaded_by_another_site(&headers(site, mode, target)), "{site} {mode} {target}");
         }
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_not_from_here() {
+        let is_here = |site: &'static str| {
+            let site = (HeaderName::from_static("sec-fetch-site"), HeaderValue::from_static(site));
+            is_from_here(&HeaderMap::from_iter([site]))
+        };
+        assert!(is_from_here(&HeaderMap::new()) && is_here("same-origin") && is_here("none"));
+        assert!(!is_here("cross-site") && !is_here("same-site") && !is_here(""));
     }
 
     #[test]

@@ -7,23 +7,31 @@
 //! The caller's token stays in the server's memory (`sessions`); the browser has a cookie that stands for it. A session only
 //! reads until its person unlocks changes for a time (`unlock`), and then changes what forms ask for, each once (`forms`).
 //!
-//! To add a page: a function in `pages/`, and its line in `PAGES`.
+//! To add a page: a function in `pages/`, its line in `PAGES`, and its text in `help/screens.rs`.
 
 mod actions;
 mod app;
 mod assets;
+mod bodies;
 mod chart;
 mod components;
 mod export;
 mod forms;
 mod guard;
+mod help;
+mod hidden;
+mod live;
 mod method;
+mod names;
 mod pages;
+mod permits;
 mod query;
 mod secrets;
 mod sessions;
 mod shell;
 mod sign_in;
+mod streams;
+mod turns;
 mod unlock;
 mod values;
 mod visit;
@@ -37,8 +45,6 @@ use axum::middleware;
 use axum::routing::{get, post};
 use bowline_fronts::Count;
 use bowline_pipeline::ConsolePipeline;
-
-pub use method::MAX_FORM;
 
 use app::App;
 
@@ -64,6 +70,11 @@ impl Console {
         Console { app: Arc::new(App::new(api, page_time, random, count)) }
     }
 
+    /// Paths of all pages.
+    pub fn paths() -> impl Iterator<Item = &'static str> {
+        pages::PAGES.iter().map(|page| page.path)
+    }
+
     /// Whether browsers send the cookie of a session in the clear over a network.
     pub fn is_exposed(&self) -> bool {
         guard::is_exposed(&self.app.origin)
@@ -83,6 +94,7 @@ impl Console {
             .route("/console/sign-out", post(sign_in::out))
             .route(unlock::UNLOCK, post(unlock::unlock))
             .route(unlock::LOCK, post(unlock::lock))
+            .route(live::LIVE, get(live::serve))
             .route("/console/assets/{name}", get(assets::serve))
             .route(method::METHOD, post(method::send))
             .route("/console/{*path}", get(pages::missing));

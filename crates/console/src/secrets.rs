@@ -5,6 +5,8 @@ use serde_json::Value;
 
 /// Words in the names of values that are not shown.
 const NAMES: [&str; 7] = ["PASS", "_PWD", "SECRET", "TOKEN", "CREDENTIAL", "KEY", "DSN"];
+/// Beginnings of build steps that set values.
+const SETTING: [&str; 3] = ["ENV ", "ARG ", "LABEL "];
 const NOT_SHOWN: &str = "(not shown)";
 
 fn is_secret(name: &str) -> bool {
@@ -16,6 +18,19 @@ fn is_secret(name: &str) -> bool {
 
 /// A text without the values of `NAME=value` and the users of addresses.
 pub(crate) fn masked(text: &str) -> String {
+    masked_by(text, value_length)
+}
+
+/// The same for a build step. Builders write the values that a step sets without quotation marks: none can be told from
+/// what comes after it.
+pub(crate) fn masked_step(step: &str) -> String {
+    let instruction = step.trim_start().strip_prefix("/bin/sh -c #(nop)").unwrap_or(step).trim_start();
+    let sets_values = SETTING.iter().any(|name| instruction.starts_with(name));
+    let length: fn(&str) -> usize = if sets_values { str::len } else { value_length };
+    masked_by(step, length)
+}
+
+fn masked_by(text: &str, value_length: fn(&str) -> usize) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['=', ':']) {
@@ -50,13 +65,33 @@ fn value_length(value: &str) -> usize {
     let Some(quote) = value.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
         return value.find(char::is_whitespace).unwrap_or(value.len());
     };
-    value[1..].find(quote).map_or(value.len(), |end| end + 2)
+    let mut is_escaped = false;
+    let end = value.char_indices().skip(1).find(|(_, c)| {
+        let is_end = *c == quote && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(value.len(), |(at, _)| at + 1)
 }
 
 /// Bytes before the `@` of an address that names a user.
 fn user_length(address: &str) -> Option<usize> {
     let authority = address.find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\''));
     address[..authority.unwrap_or(address.len())].rfind('@')
+}
+
+/// The same for a text that may be `NAME=value` as a whole, with spaces and line ends in the value.
+fn masked_whole(text: &str) -> String {
+    let name = text.split('=').next().filter(|name| name.len() < text.len() && is_name(name));
+    match name.filter(|name| is_secret(name)) {
+        Some(name) => format!("{name}={NOT_SHOWN}"),
+        None => masked(text),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+    text.starts_with(is_start) && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
 /// The same for a value with this name that is written as JSON.
@@ -76,7 +111,7 @@ pub(crate) fn masked_json(name: &str, value: &Value) -> Value {
         }
         Value::Array(items) => Value::Array(items.iter().map(|item| masked_json(name, item)).collect()),
         Value::String(_) if is_secret(name) => NOT_SHOWN.into(),
-        Value::String(text) => masked(text).into(),
+        Value::String(text) => masked_whole(text).into(),
         other => other.clone(),
     }
 }
@@ -115,6 +150,41 @@ mod tests {
         ] {
             assert_eq!(masked_member(name, json), shown, "{name}");
         }
+    }
+
+    #[test]
+    fn values_are_left_out_to_their_end() {
+        for (text, shown) in [
+            (r#"PASSWORD="a\"b c" D=e"#, "PASSWORD=(not shown) D=e"),
+            (r#"PASSWORD="a\\" D=e"#, "PASSWORD=(not shown) D=e"),
+            ("PASSWORD=\"é\\", "PASSWORD=(not shown)"),
+        ] {
+            assert_eq!(masked(text), shown, "{text}");
+        }
+        for (step, shown) in [
+            ("ENV DB_PASSWORD=correct horse battery", "ENV DB_PASSWORD=(not shown)"),
+            ("ENV A=b KEY=-----BEGIN KEY-----\nMIIE\n", "ENV A=b KEY=(not shown)"),
+            ("/bin/sh -c #(nop)  ENV TOKEN=a b", "/bin/sh -c #(nop)  ENV TOKEN=(not shown)"),
+            ("ARG TOKEN=a b", "ARG TOKEN=(not shown)"),
+            ("LABEL api.key=a b", "LABEL api.key=(not shown)"),
+            ("RUN TOKEN=a npm ci", "RUN TOKEN=(not shown) npm ci"),
+            ("ENV PATH=/bin:/usr/bin", "ENV PATH=/bin:/usr/bin"),
+        ] {
+            assert_eq!(masked_step(step), shown, "{step}");
+        }
+        let env = serde_json::json!([
+            "DB_PASSWORD=correct horse battery",
+            "KEY=-----BEGIN\nMIIE=",
+            "A=b c TOKEN=d",
+            "=TOKEN=x"
+        ]);
+        let shown = serde_json::json!([
+            "DB_PASSWORD=(not shown)",
+            "KEY=(not shown)",
+            "A=b c TOKEN=(not shown)",
+            "=TOKEN=(not shown)"
+        ]);
+        assert_eq!(masked_json("Env", &env), shown);
     }
 
     #[test]

@@ -26,10 +26,15 @@ pub(crate) const IDLE: Micros = 30 * 60 * 1_000_000;
 pub(crate) const OPERATOR_IDLE: Micros = 10 * 60 * 1_000_000;
 /// Time for which a session may change something after it was unlocked.
 pub(crate) const UNLOCKED: Micros = 15 * 60 * 1_000_000;
+/// States of a session that changes nothing: one that may be unlocked, and one that is over.
+const LOCKED: Micros = Micros::MIN + 1;
+const ENDED: Micros = Micros::MIN;
 /// Pages of one session that are made at a time; others wait.
 const PAGES_AT_ONCE: usize = 4;
 /// Pages of one session that are made or wait.
 const MAX_PAGES: usize = 32;
+/// Streams of one session that are open at a time.
+const STREAMS_AT_ONCE: usize = 2;
 /// Sessions of one caller; the longest unused one makes room.
 const MAX_OF_ONE: usize = 8;
 /// Sessions of people of one organization's providers.
@@ -54,9 +59,11 @@ pub(crate) struct Session {
     /// When the token ends, in microseconds.
     pub(crate) ends_at: Micros,
     /// Permits for pages that are made.
-    pub(crate) pages: Semaphore,
+    pub(crate) pages: Arc<Semaphore>,
     /// Permits for pages that are made or wait.
-    pub(crate) queue: Semaphore,
+    pub(crate) queue: Arc<Semaphore>,
+    /// Permits for streams that are open.
+    pub(crate) streams: Arc<Semaphore>,
     /// Until when the session may change something, in microseconds; in the past while it only reads.
     unlocked_until: AtomicI64,
     /// Which forms were sent.
@@ -74,6 +81,7 @@ impl Session {
             provider: facts.provider.clone(),
             pages,
             queue,
+            streams: Arc::new(Semaphore::new(STREAMS_AT_ONCE)),
             ends_at: facts.expires_at,
             unlocked_until: Session::locked(),
             sent: SentForms::default(),
@@ -81,31 +89,50 @@ impl Session {
         }
     }
 
-    /// Lets the session change something for a time. While it does, this prolongs nothing.
-    pub(crate) fn unlock(&self, now: Micros) {
-        if self.unlocked_until(now).is_some() {
-            return;
-        }
-        self.unlocked_until.store((now + UNLOCKED).min(self.ends_at), Ordering::Relaxed);
+    /// Lets the session change something for a time. While it does, this prolongs nothing. False where the session has
+    /// ended.
+    pub(crate) fn unlock(&self, now: Micros) -> bool {
+        let until = (now + UNLOCKED).min(self.ends_at);
+        self.set(|before| if now < before { before } else { until })
     }
 
     /// Lets the session only read again.
     pub(crate) fn lock(&self) {
-        self.unlocked_until.store(Micros::MIN, Ordering::Relaxed);
+        self.set(|_| LOCKED);
+    }
+
+    /// Ends the session for good, also for forms and pages that wait for their turn.
+    fn end(&self) {
+        self.unlocked_until.store(ENDED, Ordering::SeqCst);
+    }
+
+    /// Whether the session is over, while something still has it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.unlocked_until.load(Ordering::SeqCst) == ENDED
+    }
+
+    fn set(&self, until: impl Fn(Micros) -> Micros) -> bool {
+        let next = |before| (before != ENDED).then(|| until(before));
+        self.unlocked_until.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).is_ok()
     }
 
     /// Until when the session may change something; absent while it only reads.
     pub(crate) fn unlocked_until(&self, now: Micros) -> Option<Micros> {
-        Some(self.unlocked_until.load(Ordering::Relaxed)).filter(|until| now < *until)
+        Some(self.unlocked_until.load(Ordering::SeqCst)).filter(|until| now < *until)
     }
 
     fn locked() -> AtomicI64 {
-        AtomicI64::new(Micros::MIN)
+        AtomicI64::new(LOCKED)
     }
 
     /// Permits for the pages of a new session: for those that are made, and for all.
-    pub(crate) fn permits() -> (Semaphore, Semaphore) {
-        (Semaphore::new(PAGES_AT_ONCE), Semaphore::new(MAX_PAGES))
+    pub(crate) fn permits() -> (Arc<Semaphore>, Arc<Semaphore>) {
+        (Arc::new(Semaphore::new(PAGES_AT_ONCE)), Arc::new(Semaphore::new(MAX_PAGES)))
+    }
+
+    /// Whose pages make room for each other: an organization, or a person of the operator's providers.
+    pub(crate) fn tenant(&self) -> &str {
+        self.provider.as_deref().unwrap_or(&self.subject).split('/').next().unwrap_or_default()
     }
 
     fn share(&self) -> Share {
@@ -142,9 +169,9 @@ struct Entry {
 }
 
 impl Entry {
-    /// The session, once it is in the table no more: a form that still waits for its turn changes nothing.
+    /// The session, once it is in the table no more: what still waits for its turn reads and changes nothing.
     fn ended(self) -> Arc<Session> {
-        self.session.lock();
+        self.session.end();
         self.session
     }
 
@@ -210,6 +237,12 @@ impl Sessions {
         Some(entry.session.clone())
     }
 
+    /// The session, which is not used by this: what goes on by itself keeps no session from ending.
+    pub(crate) fn peek(&self, key: &Key, now: Micros) -> Option<Arc<Session>> {
+        let entries = self.lock();
+        entries.get(key).filter(|entry| !entry.is_over(now)).map(|entry| entry.session.clone())
+    }
+
     pub(crate) fn end(&self, key: &Key) -> Option<Arc<Session>> {
         self.lock().remove(key).map(Entry::ended)
     }
@@ -243,137 +276,4 @@ fn remove_oldest(entries: &mut HashMap<Key, Entry>, of: impl Fn(&Entry) -> bool)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Micros = 1_000_000;
-
-    fn session(subject: &str, ends_at: Micros) -> Session {
-        let (pages, queue) = Session::permits();
-        Session {
-            token: HeldToken::new("t".into()),
-            subject: subject.into(),
-            label: subject.into(),
-            is_operator: false,
-            provider: None,
-            ends_at,
-            pages,
-            queue,
-            unlocked_until: Session::locked(),
-            sent: SentForms::default(),
-        }
-    }
-
-    /// A session of someone who signed in with a provider of an organization.
-    fn of_provider(provider: &str, subject: &str, token: usize) -> Session {
-        let token = HeldToken::new("t".repeat(token));
-        Session { token, provider: Some(provider.into()), ..session(subject, 3600 * SECOND) }
-    }
-
-    fn key(number: usize) -> Key {
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&number.to_be_bytes());
-        key
-    }
-
-    #[test]
-    fn sessions_end_unused_and_with_their_token() {
-        let sessions = Sessions::default();
-        sessions.begin(key(1), session("a", 3600 * SECOND), 0);
-        assert!(sessions.find(&key(1), IDLE - 1).is_some(), "used in time");
-        assert!(sessions.find(&key(1), 2 * IDLE - 2).is_some(), "and again");
-        assert!(sessions.find(&key(1), 3600 * SECOND).is_none(), "the token has ended");
-        sessions.begin(key(2), session("a", 3600 * SECOND), 0);
-        assert!(sessions.find(&key(2), IDLE).is_none(), "unused for too long");
-        assert!(sessions.find(&key(2), 1).is_none(), "and gone for good");
-        sessions.begin(key(3), session("a", 3600 * SECOND), 0);
-        assert!(sessions.end(&key(3)).is_some() && sessions.find(&key(3), 1).is_none());
-    }
-
-    #[test]
-    fn the_longest_unused_makes_room_for_the_same_caller() {
-        let sessions = Sessions::default();
-        let end = 3600 * SECOND;
-        sessions.begin(key(100), session("b", end), 0);
-        for number in 0..MAX_OF_ONE {
-            sessions.begin(key(number), session("a", end), number as Micros);
-        }
-        assert!(sessions.find(&key(0), 50).is_some());
-        sessions.begin(key(50), session("a", end), 60);
-        assert!(sessions.find(&key(1), 61).is_none(), "the longest unused of this caller");
-        assert!(sessions.find(&key(0), 61).is_some() && sessions.find(&key(100), 61).is_some());
-    }
-
-    #[test]
-    fn there_are_never_more_than_fit() {
-        let sessions = Sessions::bounded(20, MAX_BYTES);
-        for number in 0..30 {
-            sessions.begin(key(number), session(&number.to_string(), 3600 * SECOND), number as Micros);
-        }
-        assert_eq!(sessions.lock().len(), 20);
-        assert!(sessions.find(&key(9), 40).is_none() && sessions.find(&key(10), 40).is_some());
-    }
-
-    #[test]
-    fn an_organization_pushes_out_only_its_own_people() {
-        let sessions = Sessions::default();
-        let operator = Session { is_operator: true, ..session("operator", 3600 * SECOND) };
-        sessions.begin(key(90_000), operator, 0);
-        sessions.begin(key(90_001), session("person", 3600 * SECOND), 0);
-        sessions.begin(key(90_002), of_provider("b/2", "other", 1), 0);
-        for number in 0..=MAX_OF_ORGANIZATION {
-            let provider = format!("a/{}", number % 3);
-            sessions.begin(key(number), of_provider(&provider, &number.to_string(), 1), number as Micros);
-        }
-        assert!(sessions.find(&key(0), 1).is_none(), "the oldest of the organization, whatever provider it has");
-        for kept in [1, MAX_OF_ORGANIZATION, 90_000, 90_001, 90_002] {
-            assert!(sessions.find(&key(kept), 1).is_some(), "{kept}");
-        }
-        let half = MAX_BYTES_OF_ORGANIZATION / 2;
-        for number in 0..3 {
-            sessions.begin(
-                key(70_000 + number),
-                of_provider("c/1", &format!("c{number}"), half - 100),
-                number as Micros,
-            );
-        }
-        assert!(sessions.find(&key(70_000), 4).is_none(), "the bytes of an organization are bounded");
-        assert!(sessions.find(&key(70_002), 4).is_some());
-    }
-
-    #[test]
-    fn bytes_are_bounded_and_operators_stay() {
-        let sessions = Sessions::bounded(100, 5000);
-        let operator = Session { is_operator: true, ..session("operator", 3600 * SECOND) };
-        sessions.begin(key(500), operator, 0);
-        sessions.begin(key(501), of_provider("small/1", "s", 900), 1);
-        for number in 0..20 {
-            let token = HeldToken::new("t".repeat(900));
-            let person = Session { token, ..session(&format!("p{number}"), 3600 * SECOND) };
-            sessions.begin(key(number), person, 2 + number as Micros);
-            assert!(usage(&sessions.lock(), |_| true).1 <= 5000);
-        }
-        assert!(sessions.find(&key(500), 30).is_some(), "the operator's session");
-        assert!(sessions.find(&key(501), 30).is_some(), "that of a small share");
-        assert!(sessions.find(&key(15), 30).is_none() && sessions.find(&key(19), 30).is_some());
-    }
-
-    #[test]
-    fn many_small_sessions_do_not_push_out_a_few_large_ones() {
-        let sessions = Sessions::bounded(20, MAX_BYTES);
-        sessions.begin(key(500), of_provider("large/1", "l", 9000), 0);
-        for number in 0..40 {
-            let provider = format!("small{}/1", number % 2);
-            sessions.begin(key(number), of_provider(&provider, &number.to_string(), 1), 1 + number as Micros);
-        }
-        assert!(sessions.find(&key(500), 50).is_some() && sessions.lock().len() == 20);
-    }
-
-    #[test]
-    fn operators_are_signed_out_sooner() {
-        let sessions = Sessions::default();
-        sessions.begin(key(1), Session { is_operator: true, ..session("operator", 3600 * SECOND) }, 0);
-        assert!(sessions.find(&key(1), OPERATOR_IDLE - 1).is_some());
-        assert!(sessions.find(&key(1), 2 * OPERATOR_IDLE).is_none());
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use crate::actions;
 use crate::assets;
 use crate::components::{denied, why};
 use crate::export::FORMATS;
+use crate::help;
 use crate::method::METHOD;
 use crate::query::address;
 use crate::sign_in::{HOME, SIGN_OUT};
@@ -22,13 +23,15 @@ pub(crate) struct Content {
     /// Pages above this one: address and text.
     pub(crate) crumbs: Vec<(String, String)>,
     pub(crate) body: Markup,
+    /// Whether the page has a secret that the API returns once: no page of an error takes its place.
+    pub(crate) is_shown_once: bool,
     /// Whether what the page is about is there, so that something can be done with it.
     has_actions: bool,
 }
 
 impl Content {
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Content {
-        Content { title: title.into(), crumbs: Vec::new(), body, has_actions: true }
+        Content { title: title.into(), crumbs: Vec::new(), body, is_shown_once: false, has_actions: true }
     }
 
     pub(crate) fn below(mut self, address: String, text: impl Into<String>) -> Content {
@@ -71,8 +74,14 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// What an operator has besides.
-const OPERATOR: [(&str, &[(&str, &str)]); 1] =
-    [("Operator", &[("/console/operator", "The server"), ("/console/organizations", "Organizations by size")])];
+const OPERATOR: [(&str, &[(&str, &str)]); 1] = [(
+    "Operator",
+    &[
+        ("/console/first-run", "First steps"),
+        ("/console/operator", "The server"),
+        ("/console/organizations", "Organizations by size"),
+    ],
+)];
 
 /// Maximum bytes of a page.
 const MAX_PAGE: usize = 2 << 20;
@@ -80,15 +89,20 @@ const MAX_PAGE: usize = 2 << 20;
 /// A whole page of a signed-in caller.
 pub(crate) fn page(visit: &Visit, status: StatusCode, content: &Content) -> Response {
     let whole = whole_page(visit, content);
-    if whole.len() <= MAX_PAGE {
+    if whole.len() <= MAX_PAGE || content.is_shown_once {
         return (status, Html(whole)).into_response();
     }
     let text = format!("This page would have {}: read what it shows with the calls below.", bytes(whole.len() as i64));
     problem(Some(visit), &Error::new(Reason::FailedPrecondition, text), visit.request_id(), None)
 }
 
+/// The group that the links of the frame keep. What a caller's own entries in the audit log are below is no group.
+fn scope_of_links(visit: &Visit) -> String {
+    Some(visit.scope()).filter(|scope| *scope != visit.session.subject).unwrap_or_default()
+}
+
 fn whole_page(visit: &Visit, content: &Content) -> String {
-    let scope = visit.scope();
+    let scope = scope_of_links(visit);
     let body = html! {
         a.skip href="#content" { "Skip to the content" }
         header.top {
@@ -101,6 +115,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 button.quiet type="submit" { "Search" }
             }
             div.account {
+                (help::link(visit.path))
                 a href="/console/me" { bdi { (visit.session.label) } }
                 form method="post" action=(SIGN_OUT) {
                     input type="hidden" name="token" value=(visit.app.form_token(&visit.key, SIGN_OUT));
@@ -130,7 +145,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
                 @if content.has_actions { (actions::of(visit)) }
                 (content.body)
                 (exports(visit))
-                (code(&visit.shown_calls()))
+                (code(visit, &visit.shown_calls()))
             }
         }
     };
@@ -140,7 +155,7 @@ fn whole_page(visit: &Visit, content: &Content) -> String {
 
 /// Where the page is, and what its lists are limited to.
 fn crumbs(visit: &Visit, content: &Content) -> Markup {
-    let scope = visit.scope();
+    let scope = scope_of_links(visit);
     html! {
         @if !content.crumbs.is_empty() || !scope.is_empty() {
             nav.crumbs aria-label="Where you are" {
@@ -187,7 +202,12 @@ fn navigation(visit: &Visit, scope: &str) -> Markup {
 fn takes_scope(page: &str) -> bool {
     !matches!(
         page,
-        HOME | "/console/me" | "/console/methods" | "/console/why" | "/console/operator" | "/console/organizations"
+        HOME | "/console/me"
+            | "/console/methods"
+            | "/console/why"
+            | "/console/first-run"
+            | "/console/operator"
+            | "/console/organizations"
     )
 }
 
@@ -208,14 +228,14 @@ fn exports(visit: &Visit) -> Markup {
 }
 
 /// The calls of the page, for a shell.
-fn code(calls: &[Shown]) -> Markup {
+fn code(visit: &Visit, calls: &[Shown]) -> Markup {
     html! {
         @if !calls.is_empty() {
             details.code {
                 summary { "Show as code" }
                 p.small {
                     "The calls that this page made. Each line can be pasted into a shell where you are signed in with "
-                    code { "bowline auth login" } "."
+                    code { "bowline auth login --api " (visit.app.api.settings().base_url) } "."
                 }
                 @for call in calls {
                     h2 { code { (call.method) } }
@@ -234,6 +254,12 @@ pub(crate) fn lines(call: &Shown) -> Markup {
                 figure {
                     figcaption { (name) }
                     pre tabindex="0" data-copy { code { (line) } }
+                }
+            }
+            @if let Some(text) = &call.terraform {
+                figure {
+                    figcaption { "Terraform" }
+                    pre tabindex="0" data-copy { code { (text) } }
                 }
             }
         } @else if call.has_secret {
@@ -262,6 +288,7 @@ pub(crate) fn problem(visit: Option<&Visit>, error: &Error, request_id: &str, me
         } @else {
             p.notice role="alert" { (error.message()) }
         }
+        (help::of_error(error, visit.is_some()))
         @if !request_id.is_empty() { p.small { "Request id: " code { (request_id) } } }
         p { a href=(HOME) { "To the first page" } }
     };
@@ -296,7 +323,7 @@ fn document(title: &str, class: &str, body: &Markup) -> String {
                 title { (beginning(title, MAX_VALUE)) " · Bowline" }
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href={ (assets::PREFIX) (assets::style_name()) };
-                script type="module" src={ (assets::PREFIX) (assets::script_name()) } { (PreEscaped("")) }
+                script type="module" blocking="render" src={ (assets::PREFIX) (assets::script_name()) } { (PreEscaped("")) }
             }
             body class=(class) { (body) }
         }

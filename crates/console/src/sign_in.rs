@@ -113,8 +113,10 @@ pub(crate) fn to_sign_in(app: &App, headers: &HeaderMap, page: &str, has_ended: 
     let page = if is_page(page) { page } else { HOME };
     let notice = if has_ended { "ended" } else { "" };
     let response = see_other(&address("/console/sign-in", &[("return", page), ("notice", notice)]));
-    // Browsers send no cookie with requests of other sites, which must not end the session.
-    if cookies::read(headers, &app.cookie_name()).is_some() { without_cookie(app, response) } else { response }
+    // The browser may have signed in again meanwhile: the cookie of a session that was there when the request came is left
+    // to the next request without one. Browsers send no cookie with requests of other sites, which must not end the session.
+    let is_left = has_ended || cookies::read(headers, &app.cookie_name()).is_none();
+    if is_left { response } else { without_cookie(app, response) }
 }
 
 fn without_cookie(app: &App, mut response: Response) -> Response {

@@ -57,6 +57,27 @@ fn cut(text: &str, shown: &str) -> Markup {
     html! { @if shown.len() < text.len() { " " span.small { "(cut: " (bytes(text.len() as i64)) " in all)" } } }
 }
 
+/// What stands in the place of what may be a secret.
+pub(crate) const NOT_SHOWN: &str = "(not shown)";
+
+/// Whether an address has a part that may be a secret.
+pub(crate) fn has_path_or_query(address: &str) -> bool {
+    address_of(address).ends_with(NOT_SHOWN)
+}
+
+/// An address with its scheme and host alone: receivers take secrets in paths and queries.
+pub(crate) fn address_of(address: &str) -> String {
+    if address.is_empty() {
+        return String::new();
+    }
+    let Some(url) = url::Url::parse(address).ok().filter(url::Url::has_host) else { return NOT_SHOWN.to_owned() };
+    let is_without_user = url.username().is_empty() && url.password().is_none();
+    if is_without_user && matches!(&url[url::Position::AfterPort..], "" | "/") {
+        return address.to_owned();
+    }
+    format!("{}://{}/{NOT_SHOWN}", url.scheme(), &url[url::Position::BeforeHost..url::Position::AfterPort])
+}
+
 /// A text for machines in a block of its own.
 pub(crate) fn block(text: &str) -> Markup {
     let shown = beginning(text, MAX_BLOCK);
@@ -131,6 +152,26 @@ mod tests {
             "<code title=\"sha256:0123456789abcdef\">0123456789ab</code>"
         );
         assert_eq!(text("<b>").into_string(), "<bdi>&lt;b&gt;</bdi>");
+    }
+
+    #[test]
+    fn addresses_are_shown_with_their_host() {
+        for address in ["", "https://hooks.example", "https://hooks.example:8443/"] {
+            assert_eq!(address_of(address), address);
+            assert!(!has_path_or_query(address), "{address}");
+        }
+        for (address, shown) in [
+            ("https://hooks.example/a/b", "https://hooks.example/(not shown)"),
+            ("https://hooks.example:8443?token=x", "https://hooks.example:8443/(not shown)"),
+            ("https://[2001:db8::1]/x#y", "https://[2001:db8::1]/(not shown)"),
+            ("https://hooks.example/#x", "https://hooks.example/(not shown)"),
+            ("mailto:token", "(not shown)"),
+            ("no address", "(not shown)"),
+        ] {
+            assert_eq!(address_of(address), shown, "{address}");
+            assert!(has_path_or_query(address), "{address}");
+        }
+        assert_eq!(address_of("https://u:hunter2@hooks.example/"), "https://hooks.example/(not shown)");
     }
 
     #[test]

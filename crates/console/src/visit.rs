@@ -5,19 +5,21 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline_calls::{Server, ShellForms};
+use bowline_calls::{Server, ShellForms, terraform};
+use bowline_contract::Method;
 use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
 use bowline_contract::bowline::preview::v1::{PreviewRequest, PreviewResponse};
-use bowline_contract::{Contract, Method};
 use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::{AccessLine, write_failure};
 use bowline_pipeline::{ConsoleCall, Outcome, RequestOrigin, Unlocked};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage as _, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor};
 
 use crate::app::App;
+use crate::hidden;
+use crate::permits::Held;
 use crate::query::Query;
 use crate::sessions::{Key, Session};
 
@@ -64,12 +66,18 @@ pub(crate) struct Visit {
     pub(crate) key: Key,
     pub(crate) path: &'static str,
     pub(crate) query: Query,
+    /// Whether a page of another site led here: what costs much is then done only after a click.
+    pub(crate) is_led_here: bool,
     /// Name of the group that the page is about, where the caller may list it.
     pub(crate) scope_name: Option<String>,
+    /// Whether a call of the page looked for that name.
+    pub(crate) is_scope_resolved: bool,
+    /// Permits of the page, from its turn on.
+    pub(crate) held: Held,
     origin: RequestOrigin,
     calls: Vec<Recorded>,
     /// When the page must be done.
-    deadline: Instant,
+    pub(crate) deadline: Instant,
 }
 
 /// A call of the page as it is shown.
@@ -77,6 +85,8 @@ pub(crate) struct Shown {
     pub(crate) method: String,
     /// Absent for a request that no shell line can hold.
     pub(crate) forms: Option<ShellForms>,
+    /// Where Terraform's provider has a resource for it.
+    pub(crate) terraform: Option<String>,
     /// Whether that is because it holds a secret.
     pub(crate) has_secret: bool,
 }
@@ -88,23 +98,6 @@ enum Kind {
     Change(Unlocked),
 }
 
-fn has_secret(contract: &Contract, message: &DynamicMessage) -> bool {
-    // Inside of this, any message can be.
-    if message.descriptor().full_name() == "google.protobuf.Any" {
-        return true;
-    }
-    message.fields().any(|(field, value)| contract.is_secret(&field) || value_has_secret(contract, value))
-}
-
-fn value_has_secret(contract: &Contract, value: &Value) -> bool {
-    match value {
-        Value::Message(inner) => has_secret(contract, inner),
-        Value::List(items) => items.iter().any(|item| value_has_secret(contract, item)),
-        Value::Map(items) => items.values().any(|item| value_has_secret(contract, item)),
-        _ => false,
-    }
-}
-
 impl Visit {
     pub(crate) fn new(
         app: Arc<App>,
@@ -114,7 +107,21 @@ impl Visit {
         origin: RequestOrigin,
     ) -> Visit {
         let deadline = Instant::now() + app.page_time;
-        Visit { app, session, key, path, query, scope_name: None, origin, calls: Vec::new(), deadline }
+        let is_led_here = false;
+        Visit {
+            app,
+            session,
+            key,
+            path,
+            query,
+            is_led_here,
+            scope_name: None,
+            is_scope_resolved: false,
+            held: None,
+            origin,
+            calls: Vec::new(),
+            deadline,
+        }
     }
 
     /// Calls a method that only reads, as the signed-in caller.
@@ -183,14 +190,9 @@ impl Visit {
     ) -> Result<Bytes> {
         let app = self.app.clone();
         let info = app.api.contract().method(method);
-        if self.calls.len() >= MAX_CALLS {
-            return Err(Error::internal("a page made too many calls"));
-        }
         let has_secret = has_secret.unwrap_or_else(|| self.has_secret(&info.input, &payload));
-        self.calls.push(Recorded { method, payload: payload.clone(), outcome: None, has_secret });
-        let request_id = self.id_of_call();
-        let (token, peer) = (&self.session.token, self.origin.address);
-        let call = ConsoleCall { method, payload, token, peer, request_id: &request_id };
+        let request_id = self.record(method, payload, has_secret)?;
+        let call = self.last_call(&request_id)?;
         let outcome = async {
             match kind {
                 Kind::Read => app.api.read(call).await,
@@ -206,11 +208,33 @@ impl Visit {
         outcome
     }
 
+    /// Remembers a call that the page makes, and returns the id of its request.
+    ///
+    /// # Errors
+    /// INTERNAL: the page makes too many.
+    pub(crate) fn record(&mut self, method: usize, payload: Bytes, has_secret: bool) -> Result<String> {
+        if self.calls.len() >= MAX_CALLS {
+            return Err(Error::internal("a page made too many calls"));
+        }
+        self.calls.push(Recorded { method, payload, outcome: None, has_secret });
+        Ok(self.id_of_call())
+    }
+
+    /// The call that was remembered last, as the signed-in caller.
+    ///
+    /// # Errors
+    /// INTERNAL: there is none.
+    pub(crate) fn last_call<'c>(&'c self, request_id: &'c str) -> Result<ConsoleCall<'c>> {
+        let last = self.calls.last().ok_or_else(|| Error::internal("a page made no call"))?;
+        let (token, peer) = (&self.session.token, self.origin.address);
+        Ok(ConsoleCall { method: last.method, payload: last.payload.clone(), token, peer, request_id })
+    }
+
     /// Whether a request has a value in a field that holds a secret. A message in a message counts.
     pub(crate) fn has_secret(&self, message: &MessageDescriptor, wire: &[u8]) -> bool {
         let contract = self.app.api.contract();
         // A request that does not decode is refused, and its bytes are not for a line.
-        DynamicMessage::decode(message.clone(), wire).map_or(true, |message| has_secret(contract, &message))
+        DynamicMessage::decode(message.clone(), wire).map_or(true, |message| hidden::has_secret(contract, &message))
     }
 
     /// Keeps the outcome of the last call for the page as data.
@@ -299,14 +323,15 @@ impl Visit {
         outcome.result.map(|answer| answer.payload)
     }
 
-    /// A message inside an answer as JSON; absent for a type that the contract does not have.
+    /// A message inside an answer as JSON, addresses with their host; absent for a type that the contract does not have.
     pub(crate) fn json(&self, type_url: &str, wire: &[u8]) -> Option<serde_json::Value> {
-        let tables = self.app.api.tables();
-        let id = tables.message(type_url.rsplit('/').next().unwrap_or(type_url))?;
+        let (tables, contract) = (self.app.api.tables(), self.app.api.contract());
+        let name = type_url.rsplit('/').next().unwrap_or(type_url);
         let options = bowline_transcode::JsonOptions { proto_names: true, emit_defaults: false };
         let mut json = Vec::new();
-        tables.to_json(id, wire, &options, &mut json).ok()?;
-        serde_json::from_slice(&json).ok()
+        tables.to_json(tables.message(name)?, wire, &options, &mut json).ok()?;
+        let message = DynamicMessage::decode(contract.pool().get_message_by_name(name)?, wire).ok()?;
+        Some(hidden::replaced(serde_json::from_slice(&json).ok()?, &hidden::of(contract, &message)))
     }
 
     pub(crate) fn request_id(&self) -> &str {
@@ -355,11 +380,12 @@ impl Visit {
         let server = Server { base_url: &api.settings().base_url };
         let method = api.contract().method(method);
         let forms = if has_secret { None } else { ShellForms::new(server, api.tables(), method, request).ok() };
-        Shown { method: method.full_name.clone(), forms, has_secret }
+        let terraform = if has_secret { None } else { terraform(api.contract(), api.tables(), method, request) };
+        Shown { method: method.full_name.clone(), forms, terraform, has_secret }
     }
 }
 
-fn too_long(time: Duration) -> Error {
+pub(crate) fn too_long(time: Duration) -> Error {
     let text = format!("Deadline exceeded: the page took longer than {} s", time.as_secs());
     Error::new(Reason::DeadlineExceeded, text).with(Detail::RetryAfter(Duration::from_secs(1)))
 }

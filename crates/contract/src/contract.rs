@@ -38,6 +38,8 @@ pub struct Contract {
     text_forms: Vec<TextForm>,
     /// Full names of fields whose value is a secret.
     secrets: HashSet<String>,
+    /// Full names of fields whose value is an address that may have a secret in it.
+    secret_addresses: HashSet<String>,
     /// Full names of methods that take something away, besides those with the verb DELETE.
     confirmed: HashSet<String>,
 }
@@ -97,7 +99,8 @@ impl Contract {
             is_whole,
             kinds: if is_whole { kinds(&pool, &methods) } else { HashMap::new() },
             text_forms: text_forms(&pool),
-            secrets: secret_fields(&pool, is_whole),
+            secrets: fields_of(&pool, "bowline.contract.v1.secret_fields", is_whole),
+            secret_addresses: fields_of(&pool, "bowline.contract.v1.secret_address_fields", is_whole),
             confirmed: confirmed_methods(&pool, &methods, is_whole),
             methods,
             capabilities,
@@ -159,6 +162,11 @@ impl Contract {
     /// Whether the value of a field is a secret, such as a password or a token: pages show it once at most.
     pub fn is_secret(&self, field: &FieldDescriptor) -> bool {
         self.secrets.contains(field.full_name())
+    }
+
+    /// Whether the value of a field is an address that may have a secret in its path or query: pages show its host.
+    pub fn is_secret_address(&self, field: &FieldDescriptor) -> bool {
+        self.secret_addresses.contains(field.full_name())
     }
 
     /// Whether a method takes something away, so that people confirm it: by the verb of its route, or by a rule.
@@ -260,8 +268,8 @@ fn text_forms(pool: &DescriptorPool) -> Vec<TextForm> {
 
 /// # Panics
 /// A rule names a field that does not exist; in a part, it may be one of another file.
-fn secret_fields(pool: &DescriptorPool, is_whole: bool) -> HashSet<String> {
-    let names = names_of_files(pool, "bowline.contract.v1.secret_fields");
+fn fields_of(pool: &DescriptorPool, option: &str, is_whole: bool) -> HashSet<String> {
+    let names = names_of_files(pool, option);
     let exists = |name: &String| {
         let (message, field) = name.rsplit_once('.').unwrap_or_default();
         pool.get_message_by_name(message).is_some_and(|message| message.get_field_by_name(field).is_some())

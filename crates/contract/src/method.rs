@@ -169,9 +169,16 @@ impl MethodInfo {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
     }
 
-    /// Whether a caller of the method only reads, by its route; a method without a route may write.
+    /// Whether a caller of the method only reads: by its route, or by its tool hints where its request does not fit
+    /// into an address. A method without a route may write.
     pub fn only_reads(&self) -> bool {
-        !self.bindings.is_empty() && !self.is_mutation()
+        !self.bindings.is_empty() && (!self.is_mutation() || self.event.is_none() && self.is_hinted_to_read())
+    }
+
+    /// Whether the hints say that a call changes nothing.
+    fn is_hinted_to_read(&self) -> bool {
+        let Some(hints) = &self.tool else { return false };
+        hints.read_only && hints.idempotent && hints.destructive == Some(false)
     }
 
     /// The request field that holds the resource, where the body is that field, or the whole request of an

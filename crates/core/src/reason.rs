@@ -93,6 +93,32 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons. A test compares them with the variants.
+    pub const ALL: [Reason; 22] = [
+        Reason::InvalidArgument,
+        Reason::PageTokenInvalid,
+        Reason::PageTokenExpired,
+        Reason::Unauthenticated,
+        Reason::TokenExpired,
+        Reason::TokenInvalid,
+        Reason::TokenReused,
+        Reason::PermissionDenied,
+        Reason::NotFound,
+        Reason::AlreadyExists,
+        Reason::FailedPrecondition,
+        Reason::QuotaExceeded,
+        Reason::RateLimited,
+        Reason::RequestTooLarge,
+        Reason::UnsupportedMediaType,
+        Reason::UnsupportedEncoding,
+        Reason::StorageFull,
+        Reason::DeadlineExceeded,
+        Reason::Aborted,
+        Reason::Unimplemented,
+        Reason::Unavailable,
+        Reason::Internal,
+    ];
+
     /// The gRPC code of the reason.
     pub fn code(self) -> Code {
         match self {
@@ -135,5 +161,19 @@ impl Reason {
             Reason::StorageFull => "STORAGE_FULL",
             other => other.code().name(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_reasons_are_listed() {
+        let variants =
+            include_str!("reason.rs").split_once("pub enum Reason {").and_then(|(_, rest)| rest.split('}').next());
+        let variants: Vec<&str> =
+            variants.expect("the variants").split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        assert_eq!(variants, Reason::ALL.map(|reason| format!("{reason:?}")));
     }
 }

@@ -11,7 +11,7 @@ use bowline_contract::bowline::registry::v1::{
     UpdateRepoPolicyRequest, Upstream,
 };
 use bowline_contract::v2::registry::rpc::repos_service::{CreateRepo, UpdateRepoReadme};
-use bowline_contract::v2::registry::{CatalogTier, CreateRepoRequest, Repo, RepoReadme, UpdateRepoReadmeRequest};
+use bowline_contract::v2::registry::{CreateRepoRequest, Repo, RepoReadme, UpdateRepoReadmeRequest};
 use bowline_core::Clock as _;
 use bowline_server::StartError;
 use prost_types::FieldMask;
@@ -93,9 +93,7 @@ async fn create_repository(
     repository: &'static Repository,
 ) -> Result<Released, StartError> {
     let Repository { group, name, description, .. } = repository;
-    let tier = if *name == "base" { CatalogTier::Base } else { CatalogTier::Application };
-    let repo =
-        Repo { name: (*name).into(), description: (*description).into(), catalog_tier: tier as i32, ..Repo::default() };
+    let repo = Repo { name: (*name).into(), description: (*description).into(), ..Repo::default() };
     let request = CreateRepoRequest { parent: organization.group(group)?, repo: Some(repo) };
     let uid = world.call::<CreateRepo>(EDITOR, request).await?.uid;
     let content = format!(

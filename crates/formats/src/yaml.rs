@@ -1,6 +1,7 @@
 //! Reads YAML, of which JSON is a part, with the line of every value. No scalar becomes a number or a boolean: its field
 //! decides what `1.10` is. Aliases are rejected.
 
+pub use crate::yaml_writer::render;
 use granit_parser::{Event, Options, Parser, ScalarStyle};
 
 /// A value, and the line that it begins on.

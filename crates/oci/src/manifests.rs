@@ -85,7 +85,8 @@ impl Distribution {
             response.headers_mut().append(HeaderName::from_static("oci-tag"), value);
         }
         let (reference, stored) = (reference.clone(), digest.as_str().into());
-        let pushed = PushedManifest { reference, tags, digest: stored, manifest, content, config };
+        let mut pushed = PushedManifest::new(reference, stored, manifest, content);
+        (pushed.tags, pushed.config) = (tags, config);
         self.registry.push_manifest(&client, name, pushed).await?;
         set(&mut response, header::LOCATION, &format!("/v2/{name}/manifests/{digest}"));
         set(&mut response, CONTENT_DIGEST, digest.as_str());

@@ -139,7 +139,8 @@ impl Distribution {
         let manifest = Manifest::read(&content, content_type.as_deref())?;
         let config = self.config_there(upstream, &manifest).await.map(|bytes| Config::read(&manifest, &bytes));
         let (digest, reference) = (digest.as_str().into(), reference.clone());
-        let fetched = PushedManifest { reference, tags: Vec::new(), digest, manifest, content, config };
+        let mut fetched = PushedManifest::new(reference, digest, manifest, content);
+        fetched.config = config;
         let client = request.client.renewed()?;
         self.registry.keep_manifest(&client, name, fetched).await?;
         Ok(true)

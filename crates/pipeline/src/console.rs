@@ -1,11 +1,13 @@
 //! Calls of the console: those that only read. Those that change something on request are in `changes`.
 
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bowline_contract::bowline::audit::v1::rpc::audit::{VerifyChain, WatchEntries};
 use bowline_contract::bowline::people::v1::EndSessionRequest;
 use bowline_contract::bowline::people::v1::rpc::sessions::EndSession;
-use bowline_contract::{Auth, Contract, Method as _};
+use bowline_contract::{Auth, Contract, Method};
 use bowline_core::{Error, Micros, Reason, Result};
 use bowline_transcode::Tables;
 use bytes::Bytes;
@@ -16,6 +18,7 @@ use crate::dispatch::{Outcome, Pipeline};
 use crate::principal::TokenFacts;
 use crate::rate_limit::Surface;
 use crate::settings::Settings;
+use crate::streams::Stream;
 
 /// An access token that the console keeps for a browser. It can be used for calls, and cannot be read or printed.
 pub struct HeldToken(String);
@@ -116,11 +119,19 @@ impl ConsolePipeline {
         Outcome::failed(Error::internal(format!("the console called {name} to read, and it changes something")))
     }
 
-    /// Whether a method only reads: by its route, by its handler, and with one response that holds no token.
+    /// Whether a method only reads: by the contract, by its handler, and with one response that holds no token. A
+    /// preview, which runs the handler of a change, has a way of its own.
     pub fn only_reads(&self, method: usize) -> bool {
         let info = self.contract().method(method);
         let may_issue_tokens = matches!(info.auth, Auth::Own);
-        info.only_reads() && !info.server_streaming && !may_issue_tokens && !self.pipeline.handlers.writes(method)
+        let handlers = &self.pipeline.handlers;
+        let may_write = handlers.writes(method) || handlers.previews(method);
+        info.only_reads() && !info.server_streaming && !may_issue_tokens && !may_write
+    }
+
+    /// Whether an address can ask for a method that only reads. Drafts do not fit into one, and secrets must not.
+    pub fn reads_by_address(&self, method: usize) -> bool {
+        self.only_reads(method) && !self.contract().method(method).is_mutation()
     }
 
     /// Ends the session that a token belongs to, and the token with it; absent where it belongs to none. Without a
@@ -138,22 +149,67 @@ impl ConsolePipeline {
     }
 
     pub(crate) async fn dispatch(&self, call: ConsoleCall<'_>) -> Outcome {
-        let bearer = Some(call.token.0.clone());
-        match self.pipeline.admit(call.method, bearer, Some(call.peer)) {
+        match self.admit(call, None) {
             Err(error) => Outcome::failed(error),
-            Ok(caller) => {
-                let call = Call {
-                    method: call.method,
-                    payload: call.payload,
-                    caller,
-                    request_id: call.request_id.to_owned(),
-                    transport: Transport::Rest,
-                    present: None,
-                    slice: None,
-                    resume: None,
-                };
-                self.pipeline.dispatch(call).await
-            }
+            Ok(call) => self.pipeline.dispatch(call).await,
         }
+    }
+
+    /// The call of the token's caller, within the rate limits.
+    fn admit(&self, call: ConsoleCall<'_>, resume: Option<i64>) -> Result<Call> {
+        let caller = self.pipeline.admit(call.method, Some(call.token.0.clone()), Some(call.peer))?;
+        Ok(Call {
+            method: call.method,
+            payload: call.payload,
+            caller,
+            request_id: call.request_id.to_owned(),
+            transport: Transport::Rest,
+            present: None,
+            slice: None,
+            resume,
+        })
+    }
+
+    /// Opens a stream of a method that [`ConsoleWatch`] has.
+    ///
+    /// # Errors
+    /// What a call is refused with, RESOURCE_EXHAUSTED for too many streams, INTERNAL for a method of another kind.
+    pub async fn watch<M: ConsoleWatch>(&self, call: ConsoleCall<'_>, resume: Option<i64>) -> Result<ConsoleStream<M>> {
+        let info = self.contract().method(call.method);
+        if info.full_name != M::FULL_NAME || !info.server_streaming || !info.only_reads() {
+            return Err(Error::internal(format!("the console called {} for a stream", info.full_name)));
+        }
+        let call = self.admit(call, resume)?;
+        let scope = self.pipeline.shown_scope(&call, info);
+        let stream = self.pipeline.open_stream(call).await?;
+        Ok(ConsoleStream { stream, scope, method: PhantomData })
+    }
+}
+
+/// A streaming method that the console may call.
+pub trait ConsoleWatch: Method {}
+
+impl ConsoleWatch for WatchEntries {}
+impl ConsoleWatch for VerifyChain {}
+
+/// The messages of a stream, for as long as the caller may read them.
+pub struct ConsoleStream<M> {
+    stream: Stream,
+    /// UIDP that the call was authorized at, for the log.
+    pub scope: String,
+    method: PhantomData<M>,
+}
+
+impl<M: ConsoleWatch> ConsoleStream<M> {
+    /// The next messages that are there together, with their numbers: at least one, and no more than one look reads.
+    /// Absent at the end. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// Why the stream ends: the token ended, a permission was taken away, the server stops.
+    pub async fn next(&mut self) -> Result<Option<Vec<(i64, M::Response)>>> {
+        let Some(first) = self.stream.next().await? else { return Ok(None) };
+        let all = std::iter::once(first).chain(self.stream.take_ready());
+        let decoded = all.map(|(number, wire)| Ok((number, M::Response::decode(wire).map_err(Error::internal)?)));
+        decoded.collect::<Result<_>>().map(Some)
     }
 }

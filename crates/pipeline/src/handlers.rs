@@ -116,6 +116,11 @@ impl Handlers {
         matches!(self.get(method), Some(Handler::Write(_) | Handler::WriteThen(_) | Handler::Prepared(_)))
     }
 
+    /// Whether the method runs the handlers of others, and rolls back what they do.
+    pub(crate) fn previews(&self, method: usize) -> bool {
+        matches!(self.get(method), Some(Handler::Preview(_)))
+    }
+
     /// Registers a handler that only reads.
     pub fn read<M: Method>(
         mut self,

@@ -50,7 +50,7 @@ pub use authenticate::{Authenticator, OwnKeys};
 pub use call::{Authorized, Call, Caller, Open, Paged, Paging, RequestOrigin, Transport};
 pub use changed::{Change, Changed, EventBody, ResourceSnapshot};
 pub use changes::Unlocked;
-pub use console::{ConsoleCall, ConsolePipeline, HeldToken};
+pub use console::{ConsoleCall, ConsolePipeline, ConsoleStream, ConsoleWatch, HeldToken};
 pub use deferred::{Cancelled, MayDefer, defer};
 pub use dispatch::{Outcome, Pipeline};
 pub use grants::{Cause, Decision, Grants, GrantsCache, NamedOperators, OperatorStanding};

@@ -240,6 +240,11 @@ impl Stream {
         }
     }
 
+    /// Items that were read with the one that [`Stream::next`] returned last.
+    pub(crate) fn take_ready(&mut self) -> VecDeque<(i64, Bytes)> {
+        std::mem::take(&mut self.pending)
+    }
+
     async fn rest(&mut self) {
         tokio::select! {
             () = tokio::time::sleep(REST) => {}

@@ -112,7 +112,6 @@ struct Member {
 
 /// Builders put attestations into the index, and name there the image that each is about.
 async fn beside(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<String>> {
-    const SUBJECT: &str = "vnd.docker.reference.digest";
     let sql = "SELECT m.content FROM manifest_references f
                JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.manifest
                JOIN manifests m ON m.digest = f.manifest
@@ -121,13 +120,19 @@ async fn beside(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<String>
     let indexes: Vec<Vec<u8>> = tx.query(sql, &params, |row| row.bytes(0).map_err(Error::from)).await?;
     let mut found = Vec::new();
     for index in indexes {
-        // A push looks at no annotations: where they are none, nothing is named.
-        let Ok(Index { manifests }) = serde_json::from_slice(&index) else { continue };
-        let about =
-            manifests.into_iter().filter(|one| one.annotations.get(SUBJECT).is_some_and(|about| about == image));
-        found.extend(about.map(|one| one.digest).take(MAX_DOCUMENTS as usize));
+        let about = subjects_in(&index).into_iter().filter(|(_, about)| about == image);
+        found.extend(about.map(|(member, _)| member).take(MAX_DOCUMENTS as usize));
     }
     Ok(found)
+}
+
+/// The members of an index that are about an image, each with the digest of the image.
+pub(super) fn subjects_in(index: &[u8]) -> Vec<(String, String)> {
+    const SUBJECT: &str = "vnd.docker.reference.digest";
+    // A push looks at no annotations: where they are none, nothing is named.
+    let Ok(Index { manifests }) = serde_json::from_slice(index) else { return Vec::new() };
+    let about = |mut one: Member| Some((one.digest, one.annotations.remove(SUBJECT)?));
+    manifests.into_iter().filter_map(about).collect()
 }
 
 /// The layers of a manifest of the repository, as far as the repository has their blobs.

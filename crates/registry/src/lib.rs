@@ -6,6 +6,7 @@
 
 pub mod attached;
 mod charts;
+pub mod components;
 pub mod content;
 mod deployments;
 mod effective_policies;
@@ -78,6 +79,7 @@ pub fn register(
     let handlers = vuln_counts::register(handlers);
     let handlers = vuln_matches::register(handlers);
     let handlers = image_views::register(handlers, documents);
+    let handlers = components::register(handlers);
     let handlers = repo_search::register(handlers);
     let handlers = statistics::register(handlers);
     neutral::register(handlers)

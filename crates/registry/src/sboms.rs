@@ -52,7 +52,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
 }
 
 /// Maximum bytes of an attached document that is looked into.
-const MAX_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
 /// Maximum bytes that are parsed for one response.
 const MAX_TOTAL_BYTES: u64 = 64 << 20;
 
@@ -137,15 +137,7 @@ impl Documents {
     /// # Errors
     /// It has none, or none that can be read.
     pub(crate) async fn read_packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
-        let packages = |found: LocatedSbom| {
-            let nodes = found.read()?.graph.into_iter().flat_map(|graph| graph.nodes);
-            let packages = nodes.filter_map(|node| match node.typed_node {
-                Some(TypedNode::Package(package)) => Some(package),
-                _ => None,
-            });
-            Ok(packages.collect())
-        };
-        self.first(sources, packages).await
+        self.first(sources, |found| Ok(packages(found.read()?))).await
     }
 
     /// The same; empty without a readable SBOM.
@@ -163,6 +155,35 @@ impl Documents {
     }
 }
 
+/// What is in a document that may be an SBOM.
+pub(crate) enum Listed {
+    /// It is no SBOM.
+    NoSbom,
+    /// It is an SBOM of another version, damaged, or nested too deep.
+    Unreadable,
+    /// Its lists have too many elements.
+    TooLarge,
+    Packages(Vec<Package2>),
+}
+
+/// The packages that a document lists.
+pub(crate) fn listed(bytes: &[u8]) -> Listed {
+    let Some(document) = parse::document(bytes) else { return Listed::NoSbom };
+    if !parse::is_bounded(&document.text) {
+        return Listed::TooLarge;
+    }
+    document.sbom().map_or(Listed::Unreadable, |sbom| Listed::Packages(packages(sbom)))
+}
+
+fn packages(sbom: Sbom2) -> Vec<Package2> {
+    let nodes = sbom.graph.into_iter().flat_map(|graph| graph.nodes);
+    let packages = nodes.filter_map(|node| match node.typed_node {
+        Some(TypedNode::Package(package)) => Some(package),
+        _ => None,
+    });
+    packages.collect()
+}
+
 /// The origin package that a purl of an operating system's package names.
 pub fn origin(purl: &str) -> Option<String> {
     let (_, qualifiers) = purl.split_once('?')?;
@@ -171,13 +192,19 @@ pub fn origin(purl: &str) -> Option<String> {
     (!origin.is_empty()).then(|| origin.to_owned())
 }
 
+impl Document {
+    /// The document in the words of the contract; absent if it cannot be read.
+    fn sbom(&self) -> Option<Sbom2> {
+        match self.format {
+            Format::Spdx => spdx::sbom(&self.text),
+            Format::CycloneDx => cyclonedx::sbom(&self.text),
+        }
+    }
+}
+
 impl LocatedSbom {
     fn read(self) -> Result<Sbom2> {
-        let sbom = match self.document.format {
-            Format::Spdx => spdx::sbom(&self.document.text),
-            Format::CycloneDx => cyclonedx::sbom(&self.document.text),
-        };
-        let sbom = sbom.ok_or_else(|| {
+        let sbom = self.document.sbom().ok_or_else(|| {
             let description = "the attached SBOM is neither SPDX 2 nor CycloneDX in JSON, or too large to be taken \
                                apart; ask for the raw one";
             Error::precondition("SBOM_UNREADABLE", &self.blob, description)

@@ -2,11 +2,34 @@
 
 use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
 
+/// Why rows of SBOMs outlive their repository: there may be many.
+const SBOMS_GO_LATER: &str = "garbage collection deletes it; no search reads it without the repository's manifests";
+
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration { name: "blobs", columns: &[value("digest"), value("upload")] },
     TableDeclaration { name: "chart_images", columns: &[value("manifest"), value("repository")] },
     TableDeclaration { name: "charts", columns: &[value("manifest"), value("problem")] },
+    TableDeclaration {
+        name: "component_licenses",
+        columns: &[value("license"), reference("repo", "repos", OnDelete::Keep(SBOMS_GO_LATER)), value("sbom")],
+    },
+    TableDeclaration {
+        name: "component_packages",
+        columns: &[value("package"), reference("repo", "repos", OnDelete::Keep(SBOMS_GO_LATER)), value("sbom")],
+    },
+    TableDeclaration {
+        name: "components",
+        columns: &[
+            value("sbom"),
+            value("package"),
+            value("name"),
+            value("version"),
+            value("version_key"),
+            value("purl"),
+            value("license"),
+        ],
+    },
     TableDeclaration {
         name: "deployments",
         columns: &[
@@ -67,6 +90,10 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration { name: "repo_readmes", columns: &[reference("repo", "repos", OnDelete::Hook), value("content")] },
+    TableDeclaration {
+        name: "repo_sboms",
+        columns: &[reference("repo", "repos", OnDelete::Keep(SBOMS_GO_LATER)), value("sbom"), value("digest")],
+    },
     TableDeclaration {
         name: "repos",
         columns: &[

@@ -175,7 +175,7 @@ impl ServerStreamingService<Bytes> for UnaryCall {
 }
 
 fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Status {
-    let full = status_of(error, Some(front.contract().method(method)), request_id, front.base_url());
+    let full = fitting(status_of(error, Some(front.contract().method(method)), request_id, front.base_url()));
     let details = full.encode_to_vec().into();
     let mut status = Status::with_details(Code::from_i32(full.code), full.message, details);
     if let Some(delay) = error.retry_after()
@@ -183,6 +183,26 @@ fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Stat
     {
         status.metadata_mut().insert("retry-after", value);
     }
+    status
+}
+
+/// Maximum bytes of a status in trailers. Clients take 16 KiB of them; of larger ones they get no status at all.
+const MAX_TRAILERS: usize = 12 << 10;
+/// Maximum bytes of the message of a status that is too large.
+const MAX_MESSAGE: usize = 512;
+
+/// The status with as much of its message and details as trailers hold. Texts of callers may be in it, of any length.
+fn fitting(mut status: bowline_contract::google::rpc::Status) -> bowline_contract::google::rpc::Status {
+    // A byte of the message is three where it is escaped; details are written as base64.
+    let bytes = |status: &bowline_contract::google::rpc::Status| {
+        let escaped = status.message.bytes().map(|byte| if matches!(byte, b' '..=b'~') { 1 } else { 3 });
+        escaped.sum::<usize>() + status.encoded_len() * 4 / 3
+    };
+    if bytes(&status) > MAX_TRAILERS && status.message.len() > MAX_MESSAGE {
+        status.message.truncate(status.message.floor_char_boundary(MAX_MESSAGE));
+        status.message.push_str(" (cut)");
+    }
+    while bytes(&status) > MAX_TRAILERS && status.details.pop().is_some() {}
     status
 }
 
@@ -239,6 +259,19 @@ mod tests {
         for unread in ["", "S", "5", "123456789S", "-1S", "5x"] {
             assert_eq!(read(unread), None, "{unread}");
         }
+    }
+
+    #[test]
+    fn a_status_fits_into_trailers() {
+        use bowline_contract::google::rpc::Status;
+
+        let detail = |bytes: usize| prost_types::Any { type_url: String::new(), value: vec![0; bytes] };
+        let small = Status { code: 3, message: "no".into(), details: vec![detail(4000), detail(4000)] };
+        assert_eq!(fitting(small.clone()), small);
+        let long = Status { message: "é".repeat(9000), details: vec![detail(10), detail(9000)], ..small };
+        let cut = fitting(long);
+        assert!(cut.message.ends_with("é (cut)") && cut.message.len() <= MAX_MESSAGE + 6, "{}", cut.message);
+        assert_eq!(cut.details, [detail(10)]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
 use bowline_oci::{Distribution, Upstream};
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
+use bowline_registry::attached::Documents;
 use bowline_registry::content::{Registry, UpstreamChecks};
 use bowline_services::{self as services, Outbound};
 use bowline_terminal::public_url;
@@ -65,8 +66,8 @@ pub(crate) async fn assemble(
     let sender = sender(&db, &contract, &tables, &settings, &authenticator, &client, &clock);
     let (upstream, outbound) = requests(&db, &client, &clock, sender);
     let state = running(options, &settings, &storage, &authenticator, &clock, &replica)?;
-    let blobs = Arc::new(Blobs(content.clone()));
-    let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &outbound, state.clone());
+    let blobs = || Arc::new(Blobs(content.clone()));
+    let handlers = services::handlers(contract.clone(), people.clone(), blobs(), &published, &outbound, state.clone());
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
         tables.clone(),
@@ -79,7 +80,8 @@ pub(crate) async fn assemble(
         handlers,
         RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options)),
     ));
-    let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);
+    // Not the documents of the handlers: pushes do not wait for those who read.
+    let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, Documents::new(blobs()));
     let distribution = Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream);
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
@@ -276,7 +278,8 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
     }
 }
 
-fn is_loopback_url(url: &str) -> bool {
+/// Whether the host of an address is this machine.
+pub(crate) fn is_loopback_url(url: &str) -> bool {
     match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),

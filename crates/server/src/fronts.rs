@@ -10,7 +10,7 @@ use bowline_fronts::Count;
 use bowline_identity::ScimUsers;
 use bowline_osv_api::OsvApi;
 use bowline_pipeline::{ConsolePipeline, RateLimits};
-use bowline_rpc::{InFlight, InFlightLimits, Telemetry};
+use bowline_rpc::{InFlight, Telemetry};
 use bowline_scim::Scim;
 use bowline_signin::{Redirects, SignIn};
 use bowline_vulnerabilities::records::RecordLookup;
@@ -22,9 +22,6 @@ use crate::server::{Parts, address_rate};
 const DEFAULT_SCIM_RATE: u32 = 25;
 /// Calls per second of one address. Scanners look up every record that they found, all at once.
 const DEFAULT_OSV_RATE: u32 = 50;
-
-/// Bodies of the console's forms that are in memory: of all, and of one network.
-const FORMS: InFlightLimits = InFlightLimits { total: 32 << 20, organization: 8 << 20, caller: 4 << 20 };
 
 /// The routes of all fronts. `queries` bounds the bodies of the OSV API that are in memory, `request_time` a page of the
 /// console.
@@ -48,10 +45,9 @@ pub(crate) fn all(
             "console without TLS: session cookies are readable on the network; set an https --auth-url"
         );
     }
-    let forms = Arc::new(InFlight::new(FORMS));
     let osv_api = bowline_osv_api::router(osv_api(options, parts, count.clone()));
     Router::new()
-        .merge(forms.hold_bodies(console.as_ref().map(Console::router).unwrap_or_default(), bowline_console::MAX_FORM))
+        .merge(console.as_ref().map(Console::router).unwrap_or_default())
         .merge(bowline_signin::router(sign_in(parts, redirects, console.as_ref()), count.clone()))
         .merge(bowline_scim::router(scim(options, parts, count.clone())))
         .merge(bowline_oci::router(parts.distribution.clone(), count))

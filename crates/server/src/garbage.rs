@@ -9,6 +9,7 @@ use std::time::Duration;
 use bowline_content::{BlobLocation, Content, ContentError, Digest};
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::UploadLimits;
+use bowline_registry::components::{self, SbomPosition};
 use bowline_registry::content::garbage::{self, BlobRow};
 use bowline_store::Db;
 use bowline_terminal::seconds;
@@ -135,6 +136,7 @@ impl Collection<'_> {
     async fn run(&mut self) -> Result<()> {
         self.links().await?;
         self.manifests().await?;
+        self.sboms().await?;
         self.blobs().await?;
         self.files().await?;
         self.uploads().await
@@ -174,6 +176,22 @@ impl Collection<'_> {
             } else {
                 garbage::drop_manifests(self.db, &unheld).await?
             };
+        }
+    }
+
+    /// Rows of SBOMs, which are not counted: their bytes are those of blobs.
+    async fn sboms(&mut self) -> Result<()> {
+        if self.plan.is_dry_run {
+            return Ok(());
+        }
+        let mut after = SbomPosition::default();
+        loop {
+            let page = components::garbage::sboms(self.db, &after).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            let unnamed: Vec<SbomPosition> =
+                page.into_iter().filter(|(_, is_named)| !is_named).map(|(position, _)| position).collect();
+            components::garbage::drop_sboms(self.db, &unnamed).await?;
         }
     }
 

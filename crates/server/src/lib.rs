@@ -36,6 +36,7 @@ mod providers;
 mod record_sweep;
 mod request_sizes;
 mod rounds;
+mod sbom_index;
 mod self_check;
 mod server;
 mod serving;

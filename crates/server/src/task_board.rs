@@ -24,12 +24,13 @@ pub(crate) enum Task {
     PublicDocuments,
     RecordSweep,
     Retention,
+    SbomIndex,
     SigningKeys,
     Uploads,
     BlobVerification,
 }
 
-const COUNT: usize = 14;
+const COUNT: usize = 15;
 
 /// All tasks by name, and whether the operator may run each: not those that run several times a second, and not those whose
 /// turns replicas share.
@@ -45,6 +46,7 @@ const TASKS: [(Task, &str, bool); COUNT] = [
     (Task::PublicDocuments, "public-documents", false),
     (Task::RecordSweep, "record-sweep", true),
     (Task::Retention, "retention", true),
+    (Task::SbomIndex, "sbom-index", true),
     (Task::SigningKeys, "signing-keys", true),
     (Task::Uploads, "uploads", true),
     (Task::BlobVerification, "verification", true),

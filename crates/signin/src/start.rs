@@ -56,7 +56,7 @@ pub(crate) async fn organization(
     let provider = match app.parts.people.provider(&Choice::Organization(name.to_owned())).await {
         Ok(provider) => provider,
         Err(error) if error.code() == Code::NotFound => {
-            let text = "There is no verified organization of this name that has a provider of its own.";
+            let text = "There is no verified organization of this name that has a provider of its own. Use the link that an owner of yours gave you, or ask the operator to verify the organization.";
             let mut response = choose::page(&app, &parameters, &request, Some(text)).await?;
             *response.status_mut() = StatusCode::NOT_FOUND;
             return Ok(response);

@@ -264,4 +264,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0050_library_policy_tests.sql"),
         postgres: include_str!("../migrations/postgres/0050_library_policy_tests.sql"),
     },
+    Migration {
+        version: 51,
+        name: "components",
+        sqlite: include_str!("../migrations/sqlite/0051_components.sql"),
+        postgres: include_str!("../migrations/postgres/0051_components.sql"),
+    },
 ];

@@ -10,7 +10,6 @@ mod output;
 mod public_url;
 mod settings;
 mod table;
-mod yaml;
 
 use std::io::Write as _;
 use std::pin::Pin;

@@ -4,17 +4,18 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use bowline_contract::Contract;
+use bowline_formats::yaml;
 use bowline_transcode::{JsonOptions, MessageId, Tables};
 use clap::Args;
 use prost::{Message, Name};
 use prost_types::Timestamp;
 use serde_json::Value;
 
+use crate::TerminalError;
 use crate::json_path::JsonPath;
 use crate::listing::Listing;
 use crate::nearest::suggestion;
 use crate::table::Table;
-use crate::{TerminalError, yaml};
 
 /// `-o table|wide|json|yaml|csv|name|jsonpath=TEMPLATE`.
 #[derive(Args, Clone, Debug)]

@@ -57,7 +57,9 @@ fn person(session: &Session, who: &WhoAmI, left: i64) -> String {
 fn reach(who: &WhoAmI, table: &Table) -> String {
     match (who.subject.as_str(), who.capabilities.is_empty()) {
         (OPERATOR, _) => "the operator, who may do everything everywhere\n".into(),
-        (_, true) => "no role anywhere; an owner can grant one: bowline iam role-bindings create\n".into(),
+        (subject, true) => format!(
+            "no role anywhere; an owner can grant one: bowline iam role-bindings create --parent GROUP --role ROLE --identity {subject}\n"
+        ),
         _ => table.text(),
     }
 }

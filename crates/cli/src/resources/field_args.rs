@@ -126,7 +126,16 @@ impl FieldArg {
             _ if self.field.is_list() => {
                 argument.value_name("VALUE,...").action(ArgAction::Append).value_delimiter(',')
             }
-            _ => argument.value_name(if self.kind().is_some() { "NAME" } else { "VALUE" }),
+            _ => argument.value_name(self.value_name()),
+        }
+    }
+
+    fn value_name(&self) -> &'static str {
+        match self.field.kind() {
+            Type::Message(message) if message.full_name() == "google.protobuf.Duration" => "TIME",
+            Type::Message(message) if message.full_name() == "google.protobuf.Timestamp" => "TIME|DATE",
+            _ if self.kind().is_some() => "NAME",
+            _ => "VALUE",
         }
     }
 

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use bowline_client::ClientError;
-use bowline_terminal::{Form, note};
+use bowline_formats::workloads::KubernetesAccount;
+use bowline_formats::workloads::kubelet::{self, FILES, PullingAccount};
+use bowline_terminal::note;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::presets::{Claims, claim_match};
 use crate::credential_helper;
-use crate::credential_provider::{API_VERSION, COMMAND, IDENTITY_ANNOTATION};
 use crate::error::CliError;
 use crate::session::Session;
 
@@ -38,15 +39,19 @@ pub(super) struct Kubernetes {
 
 impl Claims for Kubernetes {
     fn relationship(&self) -> Result<Value, ClientError> {
-        let subject = format!("system:serviceaccount:{}:{}", self.namespace, self.service_account);
-        let Some(path) = &self.issuer_keys_file else {
-            return Ok(claim_match(&self.cluster_issuer, Ok(subject), self.audience.as_deref()));
+        let account = KubernetesAccount {
+            issuer: &self.cluster_issuer,
+            namespace: &self.namespace,
+            name: &self.service_account,
+            audience: self.audience.as_deref(),
         };
+        let Some(path) = &self.issuer_keys_file else { return Ok(claim_match(&account.trust())) };
         let not_text = |_| ClientError::Usage(format!("--issuer-keys-file {}: must be UTF-8", path.display()));
         let keys = String::from_utf8(crate::input::read(path, 1 << 20)?).map_err(not_text)?;
         let audiences: Vec<&String> = self.audience.iter().collect();
         let keys = json!({
-            "issuer": self.cluster_issuer, "subject": subject, "issuer_keys": keys.trim(), "audiences": audiences,
+            "issuer": self.cluster_issuer, "subject": account.subject(), "issuer_keys": keys.trim(),
+            "audiences": audiences,
         });
         Ok(json!({ "static_keys": keys }))
     }
@@ -60,14 +65,17 @@ impl Claims for Kubernetes {
     }
 
     fn finish(&self, session: &Session, identity: &str) -> Result<(), CliError> {
-        self.kubelet.write(&ServiceAccount {
+        let Kubelet { directory: Some(directory), registry: Some(registry) } = &self.kubelet else { return Ok(()) };
+        let account = PullingAccount {
             namespace: &self.namespace,
             name: &self.service_account,
             audience: self.audience.as_deref().unwrap_or(session.issuer.url()),
             identity,
             api: &session.api,
             issuer: session.issuer.url(),
-        })
+            registry,
+        };
+        write(directory, &account)
     }
 }
 
@@ -82,20 +90,6 @@ struct Kubelet {
     /// Host of the registry, as images name it
     #[arg(long, value_name = "HOST", requires = "directory")]
     registry: Option<String>,
-}
-
-/// The files that are written.
-const FILES: [&str; 3] = ["credential-provider.yaml", "rbac.yaml", "service-account.yaml"];
-
-/// The service account, and the server that its tokens are for.
-struct ServiceAccount<'a> {
-    namespace: &'a str,
-    name: &'a str,
-    /// Audience of its tokens.
-    audience: &'a str,
-    identity: &'a str,
-    api: &'a str,
-    issuer: &'a str,
 }
 
 impl Kubelet {
@@ -119,103 +113,23 @@ impl Kubelet {
         }
         Ok(())
     }
+}
 
-    /// Writes the files.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    fn write(&self, account: &ServiceAccount<'_>) -> Result<(), CliError> {
-        let (Some(directory), Some(registry)) = (&self.directory, &self.registry) else { return Ok(()) };
-        let files = [
-            (
-                FILES[0],
-                "# On every node: kubelet --image-credential-provider-config=THIS-FILE --image-credential-provider-bin-dir=DIR,\n\
-                 # where DIR has bowline-credential-provider, a copy of bowline or a link to it.\n",
-                vec![provider(account, registry)],
-            ),
-            (FILES[1], "# kubectl apply -f rbac.yaml: lets kubelets request tokens of this audience.\n", rbac(account)),
-            (
-                FILES[2],
-                "# kubectl apply -f service-account.yaml: pods of this service account pull as the identity.\n",
-                vec![service_account(account)],
-            ),
-        ];
-        for (name, comment, documents) in files {
-            let path = directory.join(name);
-            let mut text = comment.to_owned();
-            for (at, document) in documents.iter().enumerate() {
-                text.push_str(if at > 0 { "---\n" } else { "" });
-                text.push_str(&Form::Yaml.document(document)?);
-            }
-            std::fs::write(&path, text).map_err(|source| failed(&path, source))?;
-            note(&format!("written: {}\n", path.display()));
-        }
-        Ok(())
+/// Writes the files.
+///
+/// # Errors
+/// A file cannot be written.
+fn write(directory: &Path, account: &PullingAccount<'_>) -> Result<(), CliError> {
+    for (name, text) in FILES.into_iter().zip(kubelet::files(account)) {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(|source| failed(&path, source))?;
+        note(&format!("written: {}\n", path.display()));
     }
+    Ok(())
 }
 
 fn failed(path: &Path, source: std::io::Error) -> CliError {
     CliError::File { path: path.into(), source }
-}
-
-fn provider(account: &ServiceAccount<'_>, registry: &str) -> Value {
-    let mut arguments = vec![format!("--api={}", account.api), format!("--registry={registry}")];
-    if account.issuer != account.api {
-        arguments.push(format!("--issuer={}", account.issuer));
-    }
-    json!({
-        "apiVersion": "kubelet.config.k8s.io/v1",
-        "kind": "CredentialProviderConfig",
-        "providers": [{
-            "name": COMMAND,
-            "apiVersion": API_VERSION,
-            "matchImages": [registry],
-            "defaultCacheDuration": "10m",
-            "args": arguments,
-            "tokenAttributes": {
-                "serviceAccountTokenAudience": account.audience,
-                // All pods of a service account share the credentials.
-                "cacheType": "ServiceAccount",
-                "requireServiceAccount": true,
-                "requiredServiceAccountAnnotationKeys": [IDENTITY_ANNOTATION],
-            },
-        }],
-    })
-}
-
-/// The right of nodes to request tokens of the audience, which they have for no other than the API server's.
-fn rbac(account: &ServiceAccount<'_>) -> Vec<Value> {
-    let (version, name) = ("rbac.authorization.k8s.io/v1", "bowline-kubelet-audience");
-    let role = json!({
-        "apiVersion": version,
-        "kind": "ClusterRole",
-        "metadata": { "name": name },
-        "rules": [{
-            "apiGroups": [""],
-            "resources": [account.audience],
-            "verbs": ["request-serviceaccounts-token-audience"],
-        }],
-    });
-    let binding = json!({
-        "apiVersion": version,
-        "kind": "ClusterRoleBinding",
-        "metadata": { "name": name },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes" }],
-    });
-    vec![role, binding]
-}
-
-fn service_account(account: &ServiceAccount<'_>) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {
-            "name": account.name,
-            "namespace": account.namespace,
-            "annotations": { IDENTITY_ANNOTATION: account.identity },
-        },
-    })
 }
 
 #[cfg(test)]
@@ -232,15 +146,16 @@ mod tests {
         let registry = Some("registry.example.com".to_owned());
         let kubelet = Kubelet { directory: Some(directory.clone()), registry };
         kubelet.prepare().unwrap();
-        let account = ServiceAccount {
+        let account = PullingAccount {
             namespace: "prod",
             name: "web",
             audience: "https://api.example.com",
             identity: "2c9b1e4fb1a04c0c8f7d4c3f5c2f6e0a1b2c3d4e/0f1e2d3c4b5a6978",
             api: "https://api.example.com",
             issuer: "https://api.example.com",
+            registry: "registry.example.com",
         };
-        kubelet.write(&account).unwrap();
+        write(&directory, &account).unwrap();
         for name in ["credential-provider.yaml", "rbac.yaml", "service-account.yaml"] {
             let read = |directory: &Path| std::fs::read_to_string(directory.join(name)).unwrap();
             assert_eq!(read(&examples), read(&directory), "{name}");

@@ -5,6 +5,10 @@ use bowline_contract::Contract;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteIdentity};
 use bowline_contract::v2::iam::rpc::role_bindings_service::BatchCreateRoleBindings;
+use bowline_formats::workloads::{
+    AwsPrincipal, Expectation, GithubIds, GithubJobs, GithubSubject, GitlabJobs, OidcSubject, TokenTrust,
+    WorkloadProblem,
+};
 use bowline_terminal::{Output, Table, note, say};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -175,93 +179,70 @@ pub(super) trait Claims {
 
 impl Claims for Github {
     fn relationship(&self) -> Result<Value, ClientError> {
-        let issuer = match &self.host {
-            None => "https://token.actions.githubusercontent.com".to_owned(),
-            Some(host) => format!("https://{host}/_services/token"),
+        let branch = self.branch.as_deref().map(GithubSubject::Branch);
+        let tag = self.tag.as_deref().map(GithubSubject::Tag);
+        let environment = self.environment.as_deref().map(GithubSubject::Environment);
+        let jobs = GithubJobs {
+            repo: &self.repo,
+            subject: branch.or(tag).or(environment).unwrap_or(GithubSubject::All),
+            ids: GithubIds::Names,
+            host: self.host.as_deref(),
+            audience: self.audience.as_deref(),
         };
-        let repo = pair("repo", &self.repo)?;
-        let of_ref = |kind: &str, name: &String| format!("repo:{repo}:ref:refs/{kind}/{name}");
-        let branch = self.branch.as_ref().map(|name| of_ref("heads", name));
-        let tag = self.tag.as_ref().map(|name| of_ref("tags", name));
-        let environment = self.environment.as_ref().map(|name| format!("repo:{repo}:environment:{name}"));
-        let subject = branch.or(tag).or(environment).ok_or_else(|| format!("repo:{}:.+", escaped(repo)));
-        Ok(claim_match(&issuer, subject, self.audience.as_deref()))
+        jobs.trust().map(|trust| claim_match(&trust)).map_err(|problem| usage(&problem, &self.repo))
     }
 }
 
 impl Claims for Gitlab {
     fn relationship(&self) -> Result<Value, ClientError> {
-        let project = pair("project", &self.project)?;
-        let of_ref = |kind: &str, name: &String| format!("project_path:{project}:ref_type:{kind}:ref:{name}");
-        let branch = self.branch.as_ref().map(|name| of_ref("branch", name));
-        let tag = self.tag.as_ref().map(|name| of_ref("tag", name));
-        let any = || format!("project_path:{}:ref_type:(branch|tag):ref:.+", escaped(project));
-        Ok(claim_match(&format!("https://{}", self.host), branch.or(tag).ok_or_else(any), self.audience.as_deref()))
+        let jobs = GitlabJobs {
+            project: &self.project,
+            branch: self.branch.as_deref(),
+            tag: self.tag.as_deref(),
+            host: &self.host,
+            audience: self.audience.as_deref(),
+        };
+        jobs.trust().map(|trust| claim_match(&trust)).map_err(|problem| usage(&problem, &self.project))
     }
 }
 
 impl Claims for Aws {
     fn relationship(&self) -> Result<Value, ClientError> {
-        let (partition, account) = (&self.partition, &self.account);
-        let mut identity = Map::from_iter([("aws_account".to_owned(), Value::from(account.clone()))]);
-        match (&self.role_name, &self.user_name) {
-            (Some(role), _) => {
-                let pattern =
-                    format!("arn:{}:sts::{}:assumed-role/{}/.+", escaped(partition), escaped(account), escaped(role));
-                identity.insert("arn_pattern".into(), pattern.into());
-                let id = self.principal_id.as_deref().map_or("[A-Z0-9]+".to_owned(), escaped);
-                identity.insert("user_id_pattern".into(), format!("{id}:.+").into());
-            }
-            (None, user) => {
-                let user = user.as_deref().unwrap_or_default();
-                identity.insert("arn".into(), format!("arn:{partition}:iam::{account}:user/{user}").into());
-                match &self.principal_id {
-                    Some(id) => identity.insert("user_id".into(), id.clone().into()),
-                    None => identity.insert("user_id_pattern".into(), "[A-Z0-9]+".into()),
-                };
-            }
-        }
-        Ok(json!({ "aws_identity": identity }))
+        let principal = AwsPrincipal {
+            account: &self.account,
+            role_name: self.role_name.as_deref(),
+            user_name: self.user_name.as_deref(),
+            principal_id: self.principal_id.as_deref(),
+            partition: &self.partition,
+        };
+        let trust = principal.trust().map_err(|problem| usage(&problem, &self.account))?;
+        Ok(json!({ "aws_identity": object(trust.members()) }))
     }
 }
 
 impl Claims for Oidc {
     fn relationship(&self) -> Result<Value, ClientError> {
-        let subject = self.subject.clone().ok_or_else(|| self.subject_pattern.clone().unwrap_or_default());
-        Ok(claim_match(&self.oidc_issuer, subject, self.audience.as_deref()))
+        let pattern = || Expectation::Pattern(self.subject_pattern.clone().unwrap_or_default());
+        let subject = OidcSubject {
+            issuer: &self.oidc_issuer,
+            subject: self.subject.clone().map_or_else(pattern, Expectation::Exact),
+            audience: self.audience.as_deref(),
+        };
+        Ok(claim_match(&subject.trust()))
     }
 }
 
-/// Claims that tokens have: the subject itself, or a pattern of it as the error.
-pub(super) fn claim_match(issuer: &str, subject: Result<String, String>, audience: Option<&str>) -> Value {
-    let mut claims = Map::from_iter([("issuer".to_owned(), Value::from(issuer))]);
-    match subject {
-        Ok(subject) => claims.insert("subject".into(), subject.into()),
-        Err(pattern) => claims.insert("subject_pattern".into(), pattern.into()),
-    };
-    if let Some(audience) = audience {
-        claims.insert("audience".into(), audience.into());
-    }
-    json!({ "claim_match": claims })
+/// The relationship of an identity that trusts these tokens.
+pub(super) fn claim_match(trust: &TokenTrust) -> Value {
+    json!({ "claim_match": object(trust.members()) })
 }
 
-/// A path of two names or more, which a subject is made of.
-fn pair<'t>(flag: &str, text: &'t str) -> Result<&'t str, ClientError> {
-    let is_path = text.contains('/') && text.split('/').all(|name| !name.is_empty() && !name.contains(':'));
-    let refused = || ClientError::Usage(format!("--{flag} {text}: looks like owner/name"));
-    if is_path { Ok(text) } else { Err(refused()) }
+fn object(members: Vec<(&'static str, String)>) -> Map<String, Value> {
+    members.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect()
 }
 
-/// A text of a regular expression that matches itself alone.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if !c.is_ascii_alphanumeric() && !"-_/:@".contains(c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
+fn usage(problem: &WorkloadProblem, text: &str) -> ClientError {
+    ClientError::Usage(format!("--{} {text}: {}", problem.field, problem.description))
 }
 
 /// Creates the identity with its roles; if a role cannot be bound, the identity is deleted again.
@@ -331,27 +312,4 @@ async fn bind(api: &Api, parent: &str, identity: &str, roles: Vec<String>) -> Re
         role_uid: String::new(),
     };
     api.call::<BatchCreateRoleBindings>(&request).await.map(|_| ())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subjects_of_jobs() {
-        let github = |branch: Option<&str>, environment: Option<&str>| Github {
-            repo: "acme/my.site".into(),
-            branch: branch.map(String::from),
-            tag: None,
-            environment: environment.map(String::from),
-            host: None,
-            audience: None,
-        };
-        let claims = |github: Github| github.relationship().unwrap()["claim_match"].clone();
-        assert_eq!(claims(github(Some("main"), None))["subject"], "repo:acme/my.site:ref:refs/heads/main");
-        assert_eq!(claims(github(None, Some("prod")))["subject"], "repo:acme/my.site:environment:prod");
-        assert_eq!(claims(github(None, None))["subject_pattern"], "repo:acme/my\\.site:.+");
-        assert!(Github { repo: "site".into(), ..github(None, None) }.relationship().is_err());
-        assert!(Github { repo: "acme/site:x".into(), ..github(None, None) }.relationship().is_err());
-    }
 }

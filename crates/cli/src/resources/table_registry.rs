@@ -34,6 +34,17 @@ const PACKAGES: &[Column] = &[
     column("origin", "origin"),
     column("purl", "purl"),
 ];
+const MATCHES: &[Column] = &[
+    column("repository", "repoName"),
+    column("digest", "digest"),
+    column("tags", "tags"),
+    column("component", "component"),
+    column("version", "version"),
+    column("license", "license"),
+];
+const LICENSES: &[Column] = &[column("license", "license"), column("packages", "packages"), column("images", "images")];
+const UNINDEXED: &[Column] =
+    &[column("repository", "repoName"), column("digest", "digest"), column("reason", "reason")];
 const SUMMARIES: &[Column] = &[
     column("uidp", "uid"),
     column("name", "name"),
@@ -188,6 +199,45 @@ pub(super) const REGISTRY: &[Resource] = &[
             },
         ],
     },
+    alone(
+        "find",
+        Kind::Scope,
+        MATCHES,
+        &[Verb {
+            name: "find",
+            method: "bowline.registry.v1.Components.FindImages",
+            about: "List images with a component, a license or a vulnerability",
+            does: Does::List,
+            positional: "",
+            example: "registry find --package pkg:maven/org.apache.logging.log4j/log4j-core --below 2.17.1",
+        }],
+    ),
+    alone(
+        "licenses",
+        Kind::Scope,
+        LICENSES,
+        &[Verb {
+            name: "licenses",
+            method: "bowline.registry.v1.Components.ListLicenses",
+            about: "List the licenses of components, with how many packages and images have each",
+            does: Does::List,
+            positional: "scope",
+            example: "registry licenses acme -o csv",
+        }],
+    ),
+    alone(
+        "unindexed-sboms",
+        Kind::Scope,
+        UNINDEXED,
+        &[Verb {
+            name: "unindexed-sboms",
+            method: "bowline.registry.v1.Components.ListUnindexedSboms",
+            about: "List SBOMs that searches do not find, and why",
+            does: Does::List,
+            positional: "scope",
+            example: "registry unindexed-sboms acme",
+        }],
+    ),
     shown(
         "sboms",
         "SBOMs that are attached to images",

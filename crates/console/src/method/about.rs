@@ -25,7 +25,7 @@ pub(crate) fn title(method: &MethodInfo) -> String {
 
 /// Whether a method only reads.
 pub(crate) fn kind(visit: &Visit, method: &MethodInfo) -> Markup {
-    if visit.app.api.only_reads(method.index) { badge("good", "reads") } else { badge("plain", "other") }
+    if visit.app.api.reads_by_address(method.index) { badge("good", "reads") } else { badge("plain", "other") }
 }
 
 /// Where a method is, and what it needs.

@@ -4,11 +4,11 @@ use bowline_core::Result;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::fields::{Input, Leaf};
-use super::form::{Sheet, carried};
+use super::fields::Leaf;
+use super::form::{Sheet, carried, unread};
 use super::resource::Reader;
 use super::typed::{PREFIX, Typed, at};
-use super::{BASE, EDIT, METHOD, NAME, base_text};
+use super::{BASE, EDIT, METHOD, NAME, UNREAD, base_text};
 use crate::components::table;
 use crate::forms::{ID, issue};
 use crate::query::address;
@@ -53,13 +53,7 @@ pub(super) fn lost(
     let mine = reader.different(leaves, base, &sheet.typed);
     let theirs = reader.different(leaves, base, now);
     let is_among = |some: &[&Leaf], leaf: &Leaf| some.iter().any(|one| one.path == leaf.path);
-    let value = |leaf: &Leaf, text: &str| -> Markup {
-        match (&leaf.input, text) {
-            (_, "") => none(),
-            (Input::Secret, _) => html! { "(not shown)" },
-            (_, text) => block(text),
-        }
-    };
+    let value = |leaf: &Leaf, text: &str| -> Markup { if text.is_empty() { none() } else { block(&leaf.shown(text)) } };
     let rows: Vec<Vec<Markup>> = leaves
         .iter()
         .filter(|leaf| is_among(&mine, leaf) || is_among(&theirs, leaf))
@@ -92,10 +86,12 @@ pub(super) fn lost(
         p.notice role="alert" {
             "Someone changed this while you edited it. Nothing was sent: choose what is to be kept."
         }
+        @if sheet.is_unread { (unread()) }
         (table("Fields that differ", &["Field", "It was", "Theirs", "Yours"], &rows))
         form.request method="post" action=(METHOD) {
             input type="hidden" name=(ID) value=(issue(&visit.app, (&visit.key, &visit.session), &sheet.method.full_name));
             input type="hidden" name=(NAME) value=(sheet.method.full_name);
+            @if sheet.is_unread { input type="hidden" name=(UNREAD) value="true"; }
             input type="hidden" name="back" value=(sheet.back);
             input type="hidden" name=(BASE) value=(base_text(now));
             (carried(pairs))

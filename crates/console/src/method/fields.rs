@@ -1,7 +1,12 @@
 //! The fields of a method's request, as a form has them. Everything follows from the descriptors.
 
+use std::borrow::Cow;
+
 use bowline_contract::{Contract, Docs, MethodInfo};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+
+use crate::hidden::reaches_secret;
+use crate::values::{NOT_SHOWN, address_of, has_path_or_query};
 
 /// Messages inside messages that a form has fields for; deeper ones are written as JSON.
 const MAX_DEPTH: usize = 5;
@@ -43,6 +48,26 @@ pub(crate) struct Leaf {
     /// Maximum characters; 0 for no limit of its own.
     pub(crate) max: usize,
     pub(crate) input: Input,
+    /// Whether its value is a secret, or a message that may have one: no address has it, and no page keeps it for others.
+    pub(crate) may_hold_secret: bool,
+    /// Whether it is an address, with a secret in its path or query, if any.
+    pub(crate) is_address: bool,
+}
+
+impl Leaf {
+    /// Whether this text of the field may be a secret, or have one in it.
+    pub(crate) fn holds_secret(&self, text: &str) -> bool {
+        self.may_hold_secret && !text.is_empty() && (!self.is_address || has_path_or_query(text))
+    }
+
+    /// The text as it is shown beside others.
+    pub(crate) fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match text {
+            text if !self.holds_secret(text) => text.into(),
+            text if self.is_address => address_of(text).into(),
+            _ => NOT_SHOWN.into(),
+        }
+    }
 }
 
 /// A field of a form.
@@ -113,7 +138,13 @@ impl Reader<'_> {
             return (!nodes.is_empty()).then_some(Node::Group { path, name, doc, nodes });
         }
         let input = self.input(field, facts.text.max_characters);
-        Some(Node::Leaf(Leaf { path, name, doc, is_required: facts.required, max: facts.text.max_characters, input }))
+        let is_address = self.contract.is_secret_address(field);
+        let may_hold_secret = match field.kind() {
+            Kind::Message(inner) => reaches_secret(self.contract, &inner),
+            _ => self.contract.is_secret(field) || is_address,
+        };
+        let (is_required, max) = (facts.required, facts.text.max_characters);
+        Some(Node::Leaf(Leaf { path, name, doc, is_required, max, input, may_hold_secret, is_address }))
     }
 
     fn input(&self, field: &FieldDescriptor, max: usize) -> Input {
@@ -176,6 +207,25 @@ mod tests {
         assert_eq!(input("identity.static_keys.expiration_time"), Some(Input::Time));
         let provider = paths("chainguard.platform.iam.v2.IdentityProvidersService.CreateIdentityProvider");
         assert!(provider.contains(&("identity_provider.oidc.client_secret".into(), Input::Secret)));
+    }
+
+    #[test]
+    fn what_reaches_a_secret_is_known_as_such() {
+        let contract = Contract::load();
+        let mut found = Vec::new();
+        for method in contract.methods() {
+            let nodes = fields(&contract, method);
+            let secret = leaves(&nodes).into_iter().filter(|leaf| leaf.may_hold_secret).map(|leaf| leaf.path.clone());
+            let secret: Vec<String> = secret.collect();
+            // The server alone sets the code of an invitation.
+            let is_set_by_server = method.input.full_name().ends_with("GroupInviteRequest");
+            let reaches = reaches_secret(&contract, &method.input) && !is_set_by_server;
+            assert_eq!(!secret.is_empty(), reaches, "{}: {secret:?}", method.full_name);
+            found.extend(secret);
+        }
+        for path in ["request", "identity_provider.oidc.client_secret", "token", "policy.upstream.password"] {
+            assert!(found.iter().any(|one| one == path), "{path}: {found:?}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::about::about;
 use super::fields::{Input, Leaf, MASK, Node, leaves};
 use super::typed::{JSON, PREFIX, Typed, lines};
-use super::{BASE, CONFIRM, METHOD, NAME, SEND, UNREAD, base_text};
+use super::{BASE, CONFIRM, METHOD, NAME, NEXT, SEND, UNREAD, base_text};
 use crate::components::{section, why};
 use crate::forms::{ID, issue};
 use crate::values::{MAX_VALUE, beginning};
@@ -25,6 +25,8 @@ pub(crate) struct Sheet<'a> {
     pub(crate) base: Option<Typed>,
     /// Page to return to; empty for none.
     pub(crate) back: String,
+    /// Page that comes after the call, which gets the id of what was made; empty for none.
+    pub(crate) next: String,
     /// What was typed to confirm a deletion, and what confirms it.
     pub(crate) confirm: String,
     pub(crate) names: Vec<String>,
@@ -71,24 +73,21 @@ impl Sheet<'_> {
     pub(crate) fn render(&self, visit: &Visit) -> Markup {
         let doc = Docs::load().of(&self.method.full_name);
         html! {
-            @if self.is_unread {
-                div.notice role="alert" {
-                    "A link that is not of your pages filled in this form: read every field before you send it."
-                }
-            }
+            @if self.is_unread { (unread()) }
             @if let Some(notice) = &self.notice { div.notice role="alert" { (notice) } }
             @if !doc.is_empty() { p { (doc) } }
-            @let only_reads = visit.app.api.only_reads(self.method.index);
-            form.request method=(if only_reads { "get" } else { "post" }) action=(METHOD) {
-                @if !only_reads {
+            @let by_address = visit.app.api.reads_by_address(self.method.index);
+            form.request method=(if by_address { "get" } else { "post" }) action=(METHOD) {
+                @if !by_address {
                     input type="hidden" name=(ID) value=(issue(&visit.app, (&visit.key, &visit.session), &self.method.full_name));
                 }
                 input type="hidden" name=(NAME) value=(self.method.full_name);
                 @if self.is_unread { input type="hidden" name=(UNREAD) value="true"; }
                 @if !self.back.is_empty() { input type="hidden" name="back" value=(self.back); }
+                @if !self.next.is_empty() { input type="hidden" name=(NEXT) value=(self.next); }
                 @if let Some(base) = &self.base { input type="hidden" name=(BASE) value=(base_text(base)); }
                 @for node in self.nodes { (self.node(node)) }
-                @if only_reads {
+                @if by_address {
                     button type="submit" name=(SEND) value="true" { "Call" }
                 } @else {
                     (self.whole())
@@ -125,7 +124,7 @@ impl Sheet<'_> {
                 label for=(id) {
                     (label(&leaf.name)) @if leaf.is_required { " (required)" }
                 }
-                p.small id=(hint) { (leaf.doc) " " (format_hint(leaf)) }
+                p.small id=(hint) { (leaf.doc) " " (format_hint(leaf)) (list_of(leaf)) }
                 @for violation in &wrong { p.wrong { (violation.description) } }
                 (self.input(leaf, &id, &hint, !wrong.is_empty()))
             }
@@ -182,7 +181,7 @@ impl Sheet<'_> {
     fn confirmation(&self) -> Markup {
         html! {
             div.field {
-                label for="f-confirm" { "Confirm the deletion (required)" }
+                label for="f-confirm" { "Confirm (required)" }
                 p.small id="f-confirm-hint" {
                     @match self.names.as_slice() {
                         [] => "Type the name or the id of what goes."
@@ -203,19 +202,38 @@ impl Sheet<'_> {
     }
 
     fn buttons(&self, visit: &Visit) -> Markup {
-        let is_unlocked = visit.session.unlocked_until(visit.app.now()).is_some();
         html! {
             div.buttons {
                 button.quiet type="submit" name="do" value="code" { "Show as code" }
-                @if self.method.previewable { button.quiet type="submit" name="do" value="preview" { "Preview" } }
-                @if is_unlocked {
-                    button type="submit" name="do" value="send" { "Send" }
+                @if visit.app.api.only_reads(self.method.index) {
+                    button type="submit" name="do" value="call" { "Call" }
                 } @else {
-                    button type="submit" name="do" value="unlock" { "Unlock changes for 15 minutes" }
-                    p.small { "This session only reads. What you typed stays." }
+                    (self.send(visit))
                 }
                 @if !self.back.is_empty() { a href=(self.back) { "Back" } }
             }
+        }
+    }
+
+    /// The buttons of a method that changes something.
+    fn send(&self, visit: &Visit) -> Markup {
+        html! {
+            @if self.method.previewable { button.quiet type="submit" name="do" value="preview" { "Preview" } }
+            @if visit.session.unlocked_until(visit.app.now()).is_some() {
+                button type="submit" name="do" value="send" { "Send" }
+            } @else {
+                button type="submit" name="do" value="unlock" { "Unlock changes for 15 minutes" }
+                p.small { "This session only reads. What you typed stays." }
+            }
+        }
+    }
+}
+
+/// Says that a link of others filled in a form.
+pub(crate) fn unread() -> Markup {
+    html! {
+        div.notice role="alert" {
+            "A link that is not of your pages filled in this form: read every field before you send it."
         }
     }
 }
@@ -278,6 +296,20 @@ fn format_hint(leaf: &Leaf) -> Markup {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+/// Where the ids are listed that a field takes. Another tab leaves what is typed here.
+fn list_of(leaf: &Leaf) -> Markup {
+    let list = match leaf.name.as_str() {
+        "role" | "role_uid" | "default_role" => Some(("/console/roles", "Roles")),
+        "identity" | "identity_uid" => Some(("/console/identities", "Identities")),
+        _ => None,
+    };
+    html! {
+        @if let Some((page, text)) = list {
+            "Ids are listed under " a href=(page) target="_blank" rel="noopener" { (text) " (new tab)" } "."
         }
     }
 }

@@ -7,6 +7,7 @@ mod about;
 mod edit;
 mod fields;
 mod form;
+mod next;
 mod outcome;
 mod received;
 mod resource;
@@ -37,8 +38,9 @@ use crate::visit::Visit;
 
 use about::elsewhere;
 pub(crate) use about::{kind, title};
-use fields::{Input, Leaf, MASK, Node, fields, leaves};
+use fields::{Leaf, MASK, Node, fields, leaves};
 use form::Sheet;
+pub(crate) use form::unread;
 use received::{ended, form_of};
 use resource::{Reader, names_of, reader, takes_mask};
 pub(crate) use typed::PREFIX;
@@ -54,14 +56,20 @@ pub(crate) const EDIT: &str = "edit";
 pub(crate) const SEND: &str = "send";
 /// Parameter that says that a page of the session has the link.
 pub(crate) const SEAL: &str = "seal";
+/// Field with the page that comes after the method was called.
+pub(crate) const NEXT: &str = "next";
+/// Parameter of that page with the id of what was made.
+pub(crate) const MADE: &str = "made";
+/// Parameter of the page that comes after a test of an issuer, which says that the session tested it.
+pub(crate) const TESTED: &str = "tested";
 /// Field that says that a link of others filled in the form.
-const UNREAD: &str = "unread";
+pub(crate) const UNREAD: &str = "unread";
 /// Field with what a page showed of a resource.
 const BASE: &str = "base";
 /// Field that confirms a deletion.
 const CONFIRM: &str = "confirm";
 /// Maximum bytes of a form as it is sent: three for each byte of what is typed, at worst.
-pub const MAX_FORM: usize = 768 << 10;
+const MAX_FORM: usize = 768 << 10;
 /// Maximum fields of a form: more than any method has.
 const MAX_FIELDS: usize = 400;
 /// Maximum bytes of what is typed. Shown again, each may take six.
@@ -93,36 +101,36 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     let leaves = leaves(&nodes);
     let reader = reader(contract, method);
     let mut typed = Typed::read(&visit.query, &leaves)?;
-    if let Some(leaf) = leaves.iter().find(|leaf| leaf.input == Input::Secret && !typed.get(&leaf.path).is_empty()) {
+    if let Some(leaf) = leaves.iter().find(|leaf| leaf.holds_secret(typed.get(&leaf.path))) {
         visit.query = Query::of(&[(NAME, &method.full_name)]);
-        return Err(Error::invalid_field(&leaf.path, "is a secret, which no address may have: type it into the form"));
+        return Err(Error::invalid_field(
+            &leaf.path,
+            "may hold a secret, which no address may have: type it into the form",
+        ));
     }
     let mut base = None;
     if let (Some(reader), true) = (&reader, visit.query.get(EDIT).is_some()) {
-        let shown = edit::start(visit, reader, &leaves, &mut typed).await?;
-        base = shown;
+        base = edit::start(visit, reader, &leaves, &mut typed).await?;
     }
     let names = if contract.is_confirmed(method) {
         names_of(visit, method, &typed.request(&leaves).unwrap_or_default()).await?
     } else {
         Vec::new()
     };
-    let filled: Vec<_> = visit.query.pairs().filter(|(name, value)| is_filled_in(name) && !value.is_empty()).collect();
-    let is_filled = filled.iter().any(|(name, _)| name.starts_with(typed::PREFIX));
-    let is_own = same(&app.seal(&visit.key, filled.into_iter()), visit.query.get(SEAL).unwrap_or_default());
-    // What only reads is called by its address anyway.
-    let is_unread = is_filled && !is_own && !app.api.only_reads(method.index);
-    let response = if app.api.only_reads(method.index) && visit.query.get(SEND).is_some() {
-        Some(read(visit, method, &leaves, &typed).await)
-    } else {
-        None
-    };
+    let (is_filled, is_own) = filling(visit);
+    let (by_address, is_asked) = (app.api.reads_by_address(method.index), visit.query.get(SEND).is_some());
+    // What only reads is called by its address, but for that of another site: it costs the caller's limits.
+    let is_led = visit.is_led_here && !is_own;
+    let is_unread = is_filled && if by_address { is_asked && is_led } else { !is_own };
+    let response =
+        if by_address && is_asked && !is_led { Some(read(visit, method, &leaves, &typed).await) } else { None };
     let mut sheet = Sheet {
         method,
         nodes: &nodes,
         typed,
         base,
         back: back(&visit.query),
+        next: String::new(),
         confirm: String::new(),
         names,
         violations: Vec::new(),
@@ -144,11 +152,19 @@ pub(crate) async fn show(visit: &mut Visit) -> Result<Content> {
     }
 }
 
+/// Whether the address fills in fields, and whether a page of the session has this link.
+fn filling(visit: &Visit) -> (bool, bool) {
+    let filled: Vec<_> = visit.query.pairs().filter(|(name, value)| is_filled_in(name) && !value.is_empty()).collect();
+    let is_filled = filled.iter().any(|(name, _)| name.starts_with(typed::PREFIX));
+    let seal = visit.app.seal(&visit.key, filled.into_iter());
+    (is_filled, same(&seal, visit.query.get(SEAL).unwrap_or_default()))
+}
+
 /// Calls a method that only reads, with the fields of the address.
 async fn read(visit: &mut Visit, method: &MethodInfo, leaves: &[&Leaf], typed: &Typed) -> Result<Markup> {
     let payload = encode(visit.app.api.tables(), method, &typed.request(leaves)?)?;
     let response = visit.read(method.index, payload).await?;
-    Ok(section("response", "Response", &outcome::shown(visit, method, &response)))
+    Ok(section("response", "Response", &outcome::shown(visit, method, response).await?))
 }
 
 fn page_of(visit: &Visit, sheet: &Sheet<'_>) -> Content {
@@ -168,8 +184,9 @@ pub(crate) async fn send(
 ) -> Response {
     let (head, body) = request.into_parts();
     let headers = head.headers;
-    let form = match form_of(&app, &headers, body).await {
-        Ok(form) => form,
+    // What it holds is given back with the form.
+    let (form, _held) = match form_of(&app, &headers, &origin, body).await {
+        Ok(read) => read,
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let Some(found) = app.session(&headers) else { return ended(&app, &form) };
@@ -177,8 +194,8 @@ pub(crate) async fn send(
     let query = Query::of(&[(NAME, &name), ("back", &back)]);
     let mut visit = Visit::new(app.clone(), found, METHOD, query, origin);
     let session = visit.session.clone();
-    let made = match permits(&visit, &app, &session).await {
-        Ok(_permits) => answer(&mut visit, &form).await,
+    let made = match permits(&mut visit).await {
+        Ok(()) => answer(&mut visit, &form).await,
         Err(error) => Err(error),
     };
     let mut response = match &made {
@@ -220,6 +237,7 @@ async fn answer(visit: &mut Visit, form: &Form) -> Result<(StatusCode, Content)>
         typed,
         base: base_of(form.fields().raw(BASE)),
         back: back(form.fields()),
+        next: form.fields().get(NEXT).filter(|path| is_page(path)).unwrap_or_default().to_owned(),
         confirm: form.fields().text(CONFIRM),
         names: Vec::new(),
         violations: Vec::new(),
@@ -239,6 +257,7 @@ async fn answer(visit: &mut Visit, form: &Form) -> Result<(StatusCode, Content)>
         Some("unlock") => id.unlock(&app).map(|()| Outcome::Unlocked),
         Some("code") => code(visit, &request, &sheet).await,
         Some("preview") => preview(visit, &request, &sheet).await,
+        Some("call") => call(visit, &request, &mut sheet).await,
         Some("send") => execute(visit, &request, &mut sheet, &id).await,
         _ => Err(Error::invalid_field("do", "press a button of the form")),
     };
@@ -321,6 +340,22 @@ async fn preview(visit: &mut Visit, asked: &Request<'_>, sheet: &Sheet<'_>) -> R
     Ok(Outcome::Shown(StatusCode::OK, content.below("/console/methods".to_owned(), "Methods")))
 }
 
+/// Calls a method that only reads, and changes nothing in a locked session either. What a secret was is not shown again.
+async fn call(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>) -> Result<Outcome> {
+    let payload = encode(visit.app.api.tables(), asked.method, &sheet.typed.request(asked.leaves)?)?;
+    let response = visit.read(asked.method.index, payload).await?;
+    for leaf in asked.leaves.iter().filter(|leaf| leaf.may_hold_secret) {
+        sheet.typed.set(&leaf.path, String::new());
+    }
+    if !sheet.next.is_empty() {
+        return Ok(Outcome::Shown(StatusCode::OK, next::before_next(visit, asked.method, response, sheet).await?));
+    }
+    let response = section("response", "Response", &outcome::shown(visit, asked.method, response).await?);
+    let mut content = page_of(visit, sheet);
+    content.body = html! { (response) (content.body) };
+    Ok(Outcome::Shown(StatusCode::OK, content))
+}
+
 async fn execute(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>, id: &FormId) -> Result<Outcome> {
     let (request, payload) = match prepare(visit, asked, sheet).await? {
         Prepared::Ready(request, payload) => (request, payload),
@@ -337,7 +372,7 @@ async fn execute(visit: &mut Visit, asked: &Request<'_>, sheet: &mut Sheet<'_>, 
     }
     let unlocked = id.use_up(&app)?;
     let response = visit.change(index, payload, unlocked).await?;
-    Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, &response, &sheet.back)))
+    Ok(Outcome::Shown(StatusCode::OK, outcome::response(visit, asked.method, response, sheet).await?))
 }
 
 /// What a page showed, as a field of its form.

@@ -3,12 +3,18 @@
 use bowline_contract::MethodInfo;
 use bowline_contract::bowline::audit::v1::Image;
 use bowline_contract::bowline::preview::v1::{PreviewResponse, PreviewedChange};
+use bowline_core::{Error, Result};
+use bytes::Bytes;
 use maud::{Markup, html};
+use prost_reflect::DynamicMessage;
 use serde_json::{Map, Value};
 
+use super::form::Sheet;
+use super::next::{invitation_link, next, view_of};
 use super::title;
 use super::typed::decode;
 use crate::components::{MAX_ROWS, more, section, table};
+use crate::hidden::{self, Hidden};
 use crate::shell::Content;
 use crate::values::{MAX_BLOCK, beginning, bytes, code, none, text, yes};
 use crate::visit::Visit;
@@ -19,36 +25,81 @@ const MAX_SHOWN: usize = 1 << 20;
 const MAX_MEMBERS: usize = 30;
 
 /// The response of a method, which is shown once: the page is not kept, and its address has nothing of it.
-pub(super) fn response(visit: &Visit, method: &MethodInfo, wire: &[u8], back: &str) -> Content {
+pub(super) async fn response(visit: &Visit, method: &MethodInfo, wire: Bytes, sheet: &Sheet<'_>) -> Result<Content> {
+    let (back, next) = (&sheet.back, next(visit, method, &wire, &sheet.next));
+    let link = invitation_link(visit, method, &wire, &sheet.next);
+    let hidden = hidden_of(visit, method, &wire).await?;
+    let document = document(visit, method, wire, hidden.clone()).await?;
+    let secrets: Vec<&Hidden> = hidden.iter().filter(|one| one.is_secret).collect();
     let body = html! {
         p.notice role="status" { "Done." }
-        @if wire.len() <= MAX_SHOWN && visit.has_secret(&method.output, wire) {
-            p { strong { "The response has a secret. It is shown this once: copy it now." } }
+        @if let Some(link) = link {
+            p { "The link for the person who is invited:" }
+            pre tabindex="0" data-copy { code { (link) } }
+        } @else {
+            (once(&secrets))
+            (document)
         }
-        (shown(visit, method, wire))
-        @if !back.is_empty() { p { a.button href=(back) { "Back" } } }
+        @if let Some(next) = next { p { a.button href=(next) { "Continue" } } }
+        @else if !back.is_empty() { p { a.button href=(back) { "Back" } } }
     };
-    Content::new(title(method), body).below("/console/methods".to_owned(), "Methods")
+    let mut content = Content::new(title(method), body).below("/console/methods".to_owned(), "Methods");
+    content.is_shown_once = !secrets.is_empty();
+    Ok(content)
 }
 
-/// The response as a document.
-pub(super) fn shown(visit: &Visit, method: &MethodInfo, wire: &[u8]) -> Markup {
+/// The response of a method that only reads.
+pub(super) async fn shown(visit: &Visit, method: &MethodInfo, wire: Bytes) -> Result<Markup> {
+    if wire.len() <= MAX_SHOWN
+        && let Some(view) = view_of(method, &wire)
+    {
+        return Ok(view);
+    }
+    let hidden = if wire.len() > MAX_SHOWN { Vec::new() } else { hidden_of(visit, method, &wire).await? };
+    document(visit, method, wire, hidden).await
+}
+
+/// What of a response a document does not have.
+async fn hidden_of(visit: &Visit, method: &MethodInfo, wire: &Bytes) -> Result<Vec<Hidden>> {
+    let (app, output, message) = (visit.app.clone(), method.output.clone(), wire.clone());
+    let find = move || {
+        let message = DynamicMessage::decode(output, message).map_err(Error::internal)?;
+        Ok(hidden::of(app.api.contract(), &message))
+    };
+    visit.aside_if_large(wire.len(), find).await?
+}
+
+/// Secrets that the API returns once: whole, whatever else the response has.
+fn once(secrets: &[&Hidden]) -> Markup {
+    html! {
+        @for one in secrets {
+            p { strong { "A secret, which is shown this once: copy it now." } " Field " code { (one.path) } ":" }
+            pre tabindex="0" data-copy { code { (one.value) } }
+        }
+    }
+}
+
+/// The response as a document, without what is hidden.
+async fn document(visit: &Visit, method: &MethodInfo, wire: Bytes, hidden: Vec<Hidden>) -> Result<Markup> {
     if wire.len() > MAX_SHOWN {
         let size = bytes(wire.len() as i64);
-        return html! { p.empty { "The response has " (size) ": read it with the command line." } };
+        return Ok(html! { p.empty { "The response has " (size) ": read it with the command line." } });
     }
-    html! {
-        @match decode(visit.app.api.tables(), method.output.full_name(), wire) {
-            Some(Value::Object(members)) if members.is_empty() => { p { "The response is empty." } }
-            Some(json) => { (document(&json)) }
-            None => { p.empty { "The response cannot be shown: read it with the command line." } }
-        }
-    }
+    let (app, name, length) = (visit.app.clone(), method.output.full_name().to_owned(), wire.len());
+    let read = move || {
+        let json = decode(app.api.tables(), &name, &wire)?;
+        Some(serde_json::to_string_pretty(&hidden::replaced(json, &hidden)).unwrap_or_default())
+    };
+    let whole = visit.aside_if_large(length, read).await?;
+    Ok(match whole.as_deref() {
+        Some("{}") => html! { p { "The response is empty." } },
+        Some(whole) => pretty(whole),
+        None => html! { p.empty { "The response cannot be shown: read it with the command line." } },
+    })
 }
 
-fn document(json: &Value) -> Markup {
-    let whole = serde_json::to_string_pretty(json).unwrap_or_default();
-    let shown = beginning(&whole, MAX_BLOCK);
+fn pretty(whole: &str) -> Markup {
+    let shown = beginning(whole, MAX_BLOCK);
     html! {
         pre tabindex="0" data-copy { code { (shown) } }
         @if shown.len() < whole.len() {
@@ -155,5 +206,29 @@ fn events(effects: &PreviewResponse) -> Markup {
         @if rows.is_empty() { p.empty { "None." } } @else {
             (table("Events", &["Type", "About", "Subscriptions get it"], &rows))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bowline_contract::Contract;
+    use bowline_contract::v2::iam::GroupInvite;
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_whole() {
+        let contract = Contract::load();
+        // The response of a longer one is cut.
+        let code = "\"".repeat(70 << 10);
+        let invite = GroupInvite { uid: "x".repeat(70 << 10), code: code.clone(), ..GroupInvite::default() };
+        let message = contract.pool().get_message_by_name("chainguard.platform.iam.v2.GroupInvite").unwrap();
+        let message = DynamicMessage::decode(message, invite.encode_to_vec().as_slice()).unwrap();
+        let hidden = hidden::of(&contract, &message);
+        let shown = once(&hidden.iter().collect::<Vec<_>>()).into_string();
+        assert!(shown.contains(&code.replace('"', "&quot;")) && shown.contains("shown this once"), "{}", shown.len());
+        let document = hidden::replaced(serde_json::json!({ "uid": "a", "code": code }), &hidden);
+        assert_eq!(document, serde_json::json!({ "uid": "a", "code": "(above)" }));
     }
 }

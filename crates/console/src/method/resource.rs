@@ -1,8 +1,12 @@
 //! What a method that updates or deletes is about: how it is read, and what changed since a page showed it.
 
+use std::borrow::Cow;
+
 use bowline_contract::{Contract, MethodInfo};
 use bowline_core::{Code, Error, Reason, Result};
-use prost_reflect::FieldDescriptor;
+use bytes::Bytes;
+use prost::Message as _;
+use prost_reflect::{DynamicMessage, FieldDescriptor, MessageDescriptor, ReflectMessage as _, Value as Dynamic};
 use serde_json::{Value, json};
 
 use super::fields::{Leaf, MASK};
@@ -13,7 +17,7 @@ use crate::visit::Visit;
 const PAGE: i32 = 100;
 const PAGES: usize = 5;
 /// Maximum bytes of a response that is read for an edit.
-const MAX_READ: usize = 4 << 20;
+const MAX_READ: usize = 1 << 20;
 /// Fields of the first API version with the id of a resource, and of the group that contains it.
 const ID: &str = "id";
 const PARENT: &str = "parent_id";
@@ -40,7 +44,11 @@ pub(crate) fn reader<'c>(contract: &'c Contract, method: &MethodInfo) -> Option<
     let (service, name) = method.full_name.rsplit_once('.')?;
     match (name.strip_prefix("Update"), name.strip_prefix("Delete")) {
         (Some(noun), _) => getter(contract, service, noun, method, true).or_else(|| lister(contract, service, method)),
-        (None, Some(noun)) => getter(contract, service, noun, method, false),
+        (None, Some(noun)) => getter(contract, service, noun, method, false).or_else(|| {
+            // What a list has is what the update of the same service replaces.
+            let update = contract.by_full_name(&format!("{service}.Update{noun}"))?;
+            (named(update) == named(method)).then(|| lister(contract, service, update))?
+        }),
         (None, None) => None,
     }
 }
@@ -95,8 +103,8 @@ impl Reader<'_> {
     /// What the API returns; NOT_FOUND where a list does not have it.
     pub(crate) async fn read(&self, visit: &mut Visit, id: &str) -> Result<Value> {
         match &self.how {
-            How::Get(Some(field)) => self.call(visit, &json!({ (field.as_str()): id })).await,
-            How::Get(None) => self.call(visit, &json!({})).await,
+            How::Get(Some(field)) => self.get(visit, &json!({ (field.as_str()): id })).await,
+            How::Get(None) => self.get(visit, &json!({})).await,
             How::List(items) => self.find(visit, items, id).await,
         }
     }
@@ -111,20 +119,25 @@ impl Reader<'_> {
         }
         for _ in 0..PAGES {
             let response = self.call(visit, &request).await?;
-            let found = at(&response, items).and_then(Value::as_array);
-            let found = found.and_then(|items| items.iter().find(|item| item[ID] == id));
-            if let Some(found) = found {
-                return Ok(found.clone());
+            let (list, items, id) = (self.method.output.clone(), items.to_owned(), id.to_owned());
+            let page = visit.aside_if_large(response.len(), move || page_of(list, &items, &id, &response)).await??;
+            if let Some((name, row)) = page.row {
+                return json_of(visit, name, row).await;
             }
-            match at(&response, "next_page_token").and_then(Value::as_str) {
-                Some(token) if !token.is_empty() => request["page_token"] = token.into(),
-                _ => break,
+            if page.next.is_empty() {
+                break;
             }
+            request["page_token"] = page.next.into();
         }
         Err(Error::new(Reason::NotFound, "Not found: it is not in its list; open the form again from a list"))
     }
 
-    async fn call(&self, visit: &mut Visit, request: &Value) -> Result<Value> {
+    async fn get(&self, visit: &mut Visit, request: &Value) -> Result<Value> {
+        let response = self.call(visit, request).await?;
+        json_of(visit, self.method.output.full_name().to_owned(), response).await
+    }
+
+    async fn call(&self, visit: &mut Visit, request: &Value) -> Result<Bytes> {
         let app = visit.app.clone();
         let payload = encode(app.api.tables(), self.method, request)?;
         let response = visit.read(self.method.index, payload).await?;
@@ -132,8 +145,7 @@ impl Reader<'_> {
             let text = format!("What is there has more than {} MiB: edit it with the command line.", MAX_READ >> 20);
             return Err(Error::new(Reason::FailedPrecondition, text));
         }
-        let name = self.method.output.full_name();
-        decode(app.api.tables(), name, &response).ok_or_else(|| Error::internal(format!("{name} does not decode")))
+        Ok(response)
     }
 
     /// The fields of the form that hold the resource.
@@ -183,6 +195,34 @@ impl Reader<'_> {
     }
 }
 
+/// A message of the contract as JSON.
+async fn json_of(visit: &Visit, name: String, wire: Bytes) -> Result<Value> {
+    let (app, bytes) = (visit.app.clone(), wire.len());
+    let json = move || {
+        decode(app.api.tables(), &name, &wire).ok_or_else(|| Error::internal(format!("{name} does not decode")))
+    };
+    visit.aside_if_large(bytes, json).await?
+}
+
+/// What a page of a list has of one resource: its message, and the wire of that; and the token of the next page.
+struct Listed {
+    row: Option<(String, Bytes)>,
+    next: String,
+}
+
+/// Looks for a resource by its id, and makes JSON of nothing.
+fn page_of(list: MessageDescriptor, items: &str, id: &str, wire: &[u8]) -> Result<Listed> {
+    let list = DynamicMessage::decode(list, wire).map_err(Error::internal)?;
+    let member = |message: &DynamicMessage, name: &str| message.get_field_by_name(name).map(Cow::into_owned);
+    let text = |value: Option<Dynamic>| value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+    let rows = list.get_field_by_name(items);
+    let rows = rows.as_deref().and_then(Dynamic::as_list).unwrap_or_default();
+    let mut messages = rows.iter().filter_map(Dynamic::as_message);
+    let row = messages.find(|row| text(member(row, ID)) == id);
+    let row = row.map(|row| (row.descriptor().full_name().to_owned(), row.encode_to_vec().into()));
+    Ok(Listed { row, next: text(member(&list, "next_page_token")) })
+}
+
 /// The id that a request names in its path: that of what a deletion removes.
 pub(crate) fn id_of(method: &MethodInfo, request: &Value) -> Option<String> {
     let field = method.bindings.first()?.template.fields().last()?;
@@ -199,6 +239,10 @@ pub(crate) async fn names_of(visit: &mut Visit, method: &MethodInfo, request: &V
         return Ok(vec![method.short_name().to_owned()]);
     }
     let Some(id) = id_of(method, request) else { return Ok(Vec::new()) };
+    // Of what goes in a repository, the one element confirms, not the repository, which stays.
+    if let [one] = elements(request).as_slice() {
+        return Ok(vec![(*one).to_owned()]);
+    }
     let mut names = vec![id.clone()];
     let app = visit.app.clone();
     if let Some(reader) = reader(app.api.contract(), method) {
@@ -213,6 +257,12 @@ pub(crate) async fn names_of(visit: &mut Visit, method: &MethodInfo, request: &V
     Ok(names)
 }
 
+/// The texts in lists of a request.
+fn elements(request: &Value) -> Vec<&str> {
+    let lists = request.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_array());
+    lists.flatten().filter_map(Value::as_str).collect()
+}
+
 /// Whether an update can say which fields it changes.
 pub(crate) fn takes_mask(method: &MethodInfo) -> bool {
     method.input.get_field_by_name(MASK).is_some()
@@ -223,6 +273,24 @@ mod tests {
     use bowline_contract::Contract;
 
     use super::*;
+
+    #[test]
+    fn a_list_is_searched_by_id() {
+        let contract = Contract::load();
+        let list = contract.by_full_name("chainguard.platform.libraries.LibraryPolicies.ListPolicies").unwrap();
+        let tables = bowline_transcode::Tables::new(contract.pool());
+        let json =
+            json!({ "items": [{ "id": "a/1", "name": "x" }, { "id": "a/2", "name": "y" }], "next_page_token": "t" });
+        let mut wire = Vec::new();
+        let id = tables.message(list.output.full_name()).unwrap();
+        tables.from_json(id, json.to_string().as_bytes(), &mut wire).unwrap();
+        let page = page_of(list.output.clone(), "items", "a/2", &wire).unwrap();
+        let (name, row) = page.row.unwrap();
+        assert_eq!(decode(&tables, &name, &row).unwrap(), json!({ "id": "a/2", "name": "y" }));
+        assert_eq!(page.next, "t");
+        let page = page_of(list.output.clone(), "items", "a/3", &wire).unwrap();
+        assert!(page.row.is_none() && page.next == "t");
+    }
 
     #[test]
     fn what_is_updated_can_be_read() {
@@ -251,6 +319,8 @@ mod tests {
             "chainguard.platform.iam.v2.RolesService.DeleteRole",
             "chainguard.platform.registry.v2.ReposService.UpdateRepo",
             "chainguard.platform.events.v2.SubscriptionsService.DeleteSubscription",
+            "chainguard.platform.libraries.LibraryPolicies.DeletePolicy",
+            "chainguard.platform.libraries.LibraryPolicyBindings.DeleteBinding",
         ] {
             assert!(of(name).is_some(), "{name}");
         }

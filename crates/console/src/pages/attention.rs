@@ -18,7 +18,7 @@ use maud::{Markup, html};
 use super::below;
 use super::overview::{FULL, percent};
 use crate::components::{link, refused};
-use crate::values::{bytes, count, time};
+use crate::values::{address_of, bytes, count, time};
 use crate::visit::{Answer, ROWS, Visit};
 
 /// The points of the list, and what could not be looked at.
@@ -97,7 +97,7 @@ async fn deliveries(visit: &mut Visit, scope: &str, points: &mut Points) -> Resu
 }
 
 fn failing(sink: &str, status: &DeliveryStatus) -> Option<Markup> {
-    let subject = link("/console/deliveries", &[("uid", &status.uid)], sink);
+    let subject = link("/console/deliveries", &[("uid", &status.uid)], &address_of(sink));
     if status.failing_since.is_some() {
         return Some(html! {
             "Deliveries to " (subject) " fail since " (time(status.failing_since.as_ref())) "; "

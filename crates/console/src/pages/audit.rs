@@ -5,8 +5,9 @@ use bowline_pipeline::OPERATOR;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::required;
+use super::{audit_live, required};
 use crate::components::{Field, List, facts, filters, link, section, table};
+use crate::names::Names;
 use crate::query::address;
 use crate::shell::Content;
 use crate::values::{badge, code, day, none, text, time};
@@ -42,6 +43,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
         return Ok(Content::new("Audit log", body));
     }
     let response = visit.call::<ListEntries>(request).await?;
+    let names = names_in(visit, &response.entries).await?;
     let list = List {
         caption: "",
         heads: &[],
@@ -53,16 +55,34 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     };
     let body = html! {
         (filters(visit, &["in"], &fields))
+        // The chain of a person, whose entries are their own, is verified by an operator.
+        @if let Some(root) = visit.scope().split('/').next().filter(|root| !["", &visit.session.subject].contains(root)) {
+            p { a href=(address("/console/audit-verify", &[("in", root)])) { "Verify the log" } }
+        }
+        @if visit.query.get("page").is_none() && visit.query.get("order").is_none() {
+            (audit_live::section(visit, &response))
+        }
         @if response.entries.is_empty() { (list.render(visit)) } @else {
-            (timeline(&response.entries, ""))
+            (timeline(&response.entries, &names, ""))
             (list.pager(visit))
         }
     };
     Ok(Content::new("Audit log", body))
 }
 
+/// The names of what entries are about and of who made the change.
+///
+/// # Errors
+/// UNAUTHENTICATED: the session is over.
+pub(crate) async fn names_in(visit: &mut Visit, entries: &[Entry]) -> Result<Names> {
+    Names::of(visit, entries.iter().flat_map(|entry| [entry.resource.as_str(), entry.actor.as_str()])).await
+}
+
+/// Heads of a table of entries.
+pub(super) const HEADS: [&str; 4] = ["What", "Resource", "By", "When"];
+
 /// Entries in a table for each day.
-pub(super) fn timeline(entries: &[Entry], empty: &str) -> Markup {
+pub(super) fn timeline(entries: &[Entry], names: &Names, empty: &str) -> Markup {
     if entries.is_empty() {
         return html! { p.empty { (empty) } };
     }
@@ -70,14 +90,13 @@ pub(super) fn timeline(entries: &[Entry], empty: &str) -> Markup {
     html! {
         @for entries in days {
             @let caption = format!("{} (UTC)", day(entries[0].time.as_ref()));
-            (table(&caption, &["What", "Resource", "By", "When"], &entries.iter().map(row).collect::<Vec<_>>()))
+            (table(&caption, &HEADS, &entries.iter().map(|entry| row(entry, names)).collect::<Vec<_>>()))
         }
     }
 }
 
 /// Entries in a line each, for the tile of another page.
-pub(super) fn brief(entries: &[Entry]) -> Markup {
-    let what = |entry: &Entry| format!("{} {}", entry.kind.rsplit('/').next().unwrap_or(&entry.kind), verb(entry));
+pub(super) fn brief(entries: &[Entry], names: &Names) -> Markup {
     html! {
         @if entries.is_empty() { p.empty { "Nothing has been changed here yet." } } @else {
             ul.plain {
@@ -85,7 +104,8 @@ pub(super) fn brief(entries: &[Entry]) -> Markup {
                     @let (organization, number) = position(entry);
                     li {
                         (link("/console/audit-entry", &[("organization", organization), ("sequence", &number)], &what(entry)))
-                        " by " (actor(&entry.actor)) ", " (time(entry.time.as_ref()))
+                        @if let Some(name) = names.get(&entry.resource) { " " span title=(entry.resource) { (text(name)) } }
+                        " by " (actor(&entry.actor, names)) ", " (time(entry.time.as_ref()))
                     }
                 }
             }
@@ -93,23 +113,27 @@ pub(super) fn brief(entries: &[Entry]) -> Markup {
     }
 }
 
-fn row(entry: &Entry) -> Vec<Markup> {
-    let kind = entry.kind.rsplit('/').next().unwrap_or(&entry.kind);
+/// What was done, to what kind of resource.
+pub(super) fn what(entry: &Entry) -> String {
+    format!("{} {}", entry.kind.rsplit('/').next().unwrap_or(&entry.kind), verb(entry))
+}
+
+fn row(entry: &Entry, names: &Names) -> Vec<Markup> {
     let (organization, number) = position(entry);
     let parameters = [("organization", organization), ("sequence", number.as_str())];
     vec![
         html! {
-            (link("/console/audit-entry", &parameters, &format!("{} {}", kind, verb(entry))))
+            (link("/console/audit-entry", &parameters, &what(entry)))
             br; span.small { (entry.method) }
         },
-        resource(&entry.resource),
-        actor(&entry.actor),
+        resource(&entry.resource, names),
+        actor(&entry.actor, names),
         time(entry.time.as_ref()),
     ]
 }
 
 /// How an entry is found: by the sequence of its organization, or of the whole server where it belongs to none.
-fn position(entry: &Entry) -> (&str, String) {
+pub(super) fn position(entry: &Entry) -> (&str, String) {
     if Uidp::is_valid(&entry.organization) && entry.organization != OPERATOR {
         (&entry.organization, entry.sequence.to_string())
     } else {
@@ -118,9 +142,9 @@ fn position(entry: &Entry) -> (&str, String) {
 }
 
 /// What was changed, with its history. Some entries are about things without a UIDP, such as one-time links.
-fn resource(uid: &str) -> Markup {
+fn resource(uid: &str, names: &Names) -> Markup {
     if Uidp::is_valid(uid) {
-        html! { a href=(address("/console/history", &[("resource", uid)])) { code { (uid) } } }
+        html! { a href=(address("/console/history", &[("resource", uid)])) { (names.show(uid)) } }
     } else {
         code(uid)
     }
@@ -135,11 +159,11 @@ fn verb(entry: &Entry) -> &'static str {
     }
 }
 
-fn actor(uid: &str) -> Markup {
+fn actor(uid: &str, names: &Names) -> Markup {
     match uid {
         "" => none(),
         OPERATOR => badge("plain", "operator"),
-        uid => html! { a href=(address("/console/identity", &[("uid", uid)])) { code { (uid) } } },
+        uid => html! { a href=(address("/console/identity", &[("uid", uid)])) { (names.show(uid)) } },
     }
 }
 
@@ -149,12 +173,16 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let sequence = number.parse().map_err(|_| Error::invalid_field("sequence", "must be a number"))?;
     let request = GetEntryRequest { sequence, organization: visit.query.text("organization") };
     let entry = visit.call::<GetEntry>(request).await?;
+    let names = names_in(visit, std::slice::from_ref(&entry)).await?;
     let about = facts(&[
         ("When", time(entry.time.as_ref())),
-        ("By", actor(&entry.actor)),
+        ("By", actor(&entry.actor, &names)),
         ("Method", code(&entry.method)),
         ("Kind", text(&entry.kind)),
-        ("Resource", resource(&entry.resource)),
+        (
+            "Resource",
+            html! { (resource(&entry.resource, &names)) @if names.get(&entry.resource).is_some() { " " (code(&entry.resource)) } },
+        ),
         ("Request id", code(&entry.request_id)),
         ("Number", text(&entry.sequence.to_string())),
         ("Hash in the chain", code(&entry.hash)),
@@ -218,6 +246,7 @@ pub(super) async fn history(visit: &mut Visit) -> Result<Content> {
     let request =
         GetHistoryRequest { resource: resource.clone(), page_size: ROWS, page_token: visit.query.text("page") };
     let response = visit.call::<GetHistory>(request).await?;
+    let names = names_in(visit, &response.entries).await?;
     let list = List {
         caption: "",
         heads: &[],
@@ -228,9 +257,13 @@ pub(super) async fn history(visit: &mut Visit) -> Result<Content> {
         filters: &[],
     };
     let body = html! {
-        p { "Changes of " (code(&resource)) }
+        p {
+            "Changes of "
+            @if let Some(name) = names.get(&resource) { (text(name)) " " }
+            (code(&resource))
+        }
         @if response.entries.is_empty() { (list.render(visit)) } @else {
-            (timeline(&response.entries, ""))
+            (timeline(&response.entries, &names, ""))
             (list.pager(visit))
         }
     };

@@ -4,7 +4,7 @@ use bowline_core::Result;
 use maud::{Markup, html};
 
 use super::below;
-use crate::components::{Field, List, action, filters, link};
+use crate::components::{Field, List, action, filters, named};
 use crate::shell::Content;
 use crate::values::{code, time};
 use crate::visit::{ROWS, Visit};
@@ -42,12 +42,12 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
 pub(super) fn row(visit: &Visit, binding: &RoleBinding) -> Vec<Markup> {
     let identity = binding.identity.clone().unwrap_or_default();
     let (role, group) = (binding.role.clone().unwrap_or_default(), binding.group.clone().unwrap_or_default());
-    let shown = [&identity.name, &identity.email, &identity.uid];
+    let shown = [&identity.name, &identity.email];
     let shown = shown.into_iter().find(|text| !text.trim().is_empty()).map_or("", String::as_str);
     vec![
-        link("/console/identity", &[("uid", &identity.uid)], shown),
-        link("/console/role", &[("uid", &role.uid)], if role.name.is_empty() { &role.uid } else { &role.name }),
-        link("/console/group", &[("uid", &group.uid)], if group.name.is_empty() { &group.uid } else { &group.name }),
+        named("/console/identity", &identity.uid, shown),
+        named("/console/role", &role.uid, &role.name),
+        named("/console/group", &group.uid, &group.name),
         time(binding.create_time.as_ref()),
         code(&binding.uid),
         action::<DeleteRoleBinding>(visit, "Remove", &[("uid", &binding.uid)]),

@@ -95,6 +95,20 @@ pub(super) fn choose(title: &str) -> Content {
     Content::new(title, body)
 }
 
+/// What a scanner wrote, as a list of one: lines would become several aliases.
+fn one_alias(vulnerability: &str) -> String {
+    serde_json::json!([vulnerability]).to_string()
+}
+
+/// Kind of artifact that a scanner's type of package is; empty for packages of systems that advisories do not have.
+fn artifact_type(package_type: &str) -> &'static str {
+    match package_type {
+        "apk" => "apk",
+        "" | "deb" | "rpm" => "",
+        _ => "library",
+    }
+}
+
 fn row(visit: &Visit, finding: &ImageFinding) -> Vec<Markup> {
     let severity = Severity::try_from(finding.severity).unwrap_or_default();
     let status = FindingStatus::try_from(finding.status).unwrap_or_default();
@@ -125,8 +139,9 @@ fn row(visit: &Visit, finding: &ImageFinding) -> Vec<Markup> {
                 "Create an advisory",
                 &[
                     ("parent_id", parent(&finding.repo_uid)),
+                    ("advisory.artifact_type", artifact_type(&finding.package_type)),
                     ("advisory.artifact_name", &finding.package),
-                    ("advisory.aliases", &finding.vulnerability),
+                    ("advisory.aliases", &one_alias(&finding.vulnerability)),
                 ],
             ),
         },
@@ -261,7 +276,7 @@ pub(super) async fn upstreams(visit: &mut Visit) -> Result<Content> {
         rows: response.upstreams.iter().map(|state| upstream(visit, state)).collect(),
         next: &response.next_page_token,
         total: None,
-        empty: "No repository here has an upstream.",
+        empty: "No repository here has checked an upstream yet.",
         filters: &["failed"],
     };
     let options = [("", "all"), ("true", "failed")];
@@ -281,4 +296,17 @@ fn upstream(visit: &Visit, state: &UpstreamState) -> Vec<Markup> {
             (action::<FetchNow>(visit, "Fetch now", &[("repo_uid", &state.repo_uid)]))
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scanner_names_one_alias() {
+        for text in ["CVE-2026-1", "CVE-2026-1\nCVE-2026-2", "[\"CVE-2026-1\",\"CVE-2026-2\"]"] {
+            let aliases: Vec<String> = serde_json::from_str(&one_alias(text)).unwrap();
+            assert_eq!(aliases, [text]);
+        }
+    }
 }

@@ -1,5 +1,5 @@
-use bowline_contract::bowline::audit::v1::ListEntriesRequest;
 use bowline_contract::bowline::audit::v1::rpc::audit::ListEntries;
+use bowline_contract::bowline::audit::v1::{Entry, ListEntriesRequest};
 use bowline_contract::bowline::registry::v1::rpc::statistics::GetUsage;
 use bowline_contract::bowline::registry::v1::{GetUsageRequest, Usage};
 use bowline_contract::v1::common::UidpFilter;
@@ -68,6 +68,8 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let recent = ListEntriesRequest { within: uid.clone(), page_size: RECENT, ..ListEntriesRequest::default() };
     let recent = part(visit.call::<ListEntries>(recent).await)?;
     let recent_method = visit.last_method().map(str::to_owned);
+    let changed: &[Entry] = recent.as_ref().map_or(&[], |response| &response.entries);
+    let names = audit::names_in(visit, changed).await?;
     let list = List {
         caption: "Groups directly below",
         heads: &HEADS,
@@ -86,7 +88,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
             Err(error) => refused(error, usage_method.as_deref()),
         }))
         (section("recent", "Last changes", &match &recent {
-            Ok(response) => audit::timeline(&response.entries, "Nothing has been changed here yet."),
+            Ok(response) => audit::timeline(&response.entries, &names, "Nothing has been changed here yet."),
             Err(error) => refused(error, recent_method.as_deref()),
         }))
     };

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use bowline_contract::bowline::registry::v1::rpc::images::CompareImages;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{GetEffectivePolicy, ListRetentionRuns};
@@ -26,7 +26,12 @@ pub(super) async fn tag_history(visit: &mut Visit) -> Result<Content> {
     let request = TagHistoryFilter { parent_id: tag.clone(), ..TagHistoryFilter::default() };
     let response = visit.call::<ListTagHistory>(request).await?;
     let repo = parent(&tag);
-    let rows: Vec<_> = response.items.iter().take(MAX_ROWS).map(|one| moved(repo, &response.items, one)).collect();
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for one in &response.items {
+        *times.entry(&one.digest).or_default() += 1;
+    }
+    let is_again = |one: &TagHistory| times.get(one.digest.as_str()).is_some_and(|times| *times > 1);
+    let rows: Vec<_> = response.items.iter().take(MAX_ROWS).map(|one| moved(repo, is_again(one), one)).collect();
     let body = html! {
         @if rows.is_empty() { p.empty { "This tag has not been moved." } } @else {
             (line(&response.items, visit.app.now()))
@@ -39,7 +44,7 @@ pub(super) async fn tag_history(visit: &mut Visit) -> Result<Content> {
         .below(address("/console/tags", &[("repo", repo)]), "Tags"))
 }
 
-/// The moves of a tag as a line of steps, the newest digests above.
+/// The newest moves of a tag as a line of steps, the newest digests above.
 fn line(moves: &[TagHistory], now: Micros) -> Markup {
     let one = |one: &TagHistory| chart::Move {
         at: one.update_timestamp.as_ref().map_or(0, |time| time.seconds),
@@ -48,7 +53,7 @@ fn line(moves: &[TagHistory], now: Micros) -> Markup {
     };
     let mut ordered: Vec<&TagHistory> = moves.iter().rev().collect();
     ordered.sort_by_key(|one| one.update_timestamp.as_ref().map(|time| (time.seconds, time.nanos)));
-    let drawn: Vec<_> = ordered.into_iter().map(one).collect();
+    let drawn: Vec<_> = ordered.iter().skip(ordered.len().saturating_sub(MAX_ROWS)).copied().map(one).collect();
     let named: BTreeSet<&str> = moves.iter().map(|one| one.digest.as_str()).collect();
     let finding = format!(
         "{}, {}.",
@@ -61,8 +66,7 @@ fn line(moves: &[TagHistory], now: Micros) -> Markup {
 }
 
 /// One move of a tag. A digest that it named more than once was rolled back to.
-fn moved(repo: &str, all: &[TagHistory], one: &TagHistory) -> Vec<Markup> {
-    let is_again = all.iter().filter(|other| other.digest == one.digest).count() > 1;
+fn moved(repo: &str, is_again: bool, one: &TagHistory) -> Vec<Markup> {
     vec![
         link("/console/image", &[("repo", repo), ("digest", &one.digest)], &one.digest),
         time(one.update_timestamp.as_ref()),
@@ -193,4 +197,22 @@ fn run(run: &RetentionRun) -> Vec<Markup> {
         text(&bytes(run.removed_bytes)),
         text(&run.kept.to_string()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_decides_little_about_the_size_of_its_picture() {
+        let moves: Vec<TagHistory> = (0..40_000)
+            .map(|number| TagHistory {
+                digest: format!("sha256:{:064}", number % 2),
+                update_timestamp: Some(prost_types::Timestamp { seconds: number, nanos: 0 }),
+            })
+            .collect();
+        let picture = line(&moves, 50_000_000_000).into_string();
+        assert!(picture.len() < 64 << 10, "{}", picture.len());
+        assert!(picture.contains("40000 moves, 2 different digests."), "{}", &picture[..400]);
+    }
 }

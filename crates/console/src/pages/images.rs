@@ -10,7 +10,7 @@ use super::repositories::{attached, findings, shared};
 use super::{part, required};
 use crate::components::{Field, List, MAX_ROWS, facts, filters, link, more, refused, section, table};
 use crate::query::address;
-use crate::secrets::{masked, masked_json};
+use crate::secrets::{masked, masked_json, masked_step};
 use crate::shell::Content;
 use crate::values::{MAX_BLOCK, MAX_VALUE, beginning, block, bytes, code, digest, none, text, time, yes};
 use crate::visit::{ROWS, Visit};
@@ -123,7 +123,7 @@ fn history(image: &ImageDetail) -> Markup {
         ol {
             @for step in &shown {
                 li {
-                    (code(&masked(beginning(&step.created_by, 2 * MAX_VALUE))))
+                    (code(&masked_step(beginning(&step.created_by, 2 * MAX_VALUE))))
                     @if step.empty_layer { " " span.small { "(no layer)" } }
                     @if !step.comment.is_empty() { br; span.small { (text(&masked(beginning(&step.comment, 2 * MAX_VALUE)))) } }
                 }

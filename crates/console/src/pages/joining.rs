@@ -1,13 +1,17 @@
 use bowline_contract::bowline::iam::v1::rpc::access_requests::{AnswerAccessRequest, ListAccessRequests};
 use bowline_contract::bowline::iam::v1::{AccessRequest, ListAccessRequestsRequest};
 use bowline_contract::v2::iam::identity_provider::Configuration;
-use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::CreateExternalGroupRoleMapping;
+use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::{
+    CreateExternalGroupRoleMapping, DeleteExternalGroupRoleMapping, ListExternalGroupRoleMappings,
+};
 use bowline_contract::v2::iam::rpc::group_invites_service::{DeleteGroupInvite, ListGroupInvites};
 use bowline_contract::v2::iam::rpc::identity_providers_service::{
-    DeleteIdentityProvider, GenerateScimToken, ListIdentityProviders, RegenerateScimToken, RevokeScimToken,
-    SetScimEnabled, UpdateIdentityProvider,
+    DeleteIdentityProvider, ListIdentityProviders, UpdateIdentityProvider,
 };
-use bowline_contract::v2::iam::{GroupInvite, IdentityProvider, ListGroupInvitesRequest, ListIdentityProvidersRequest};
+use bowline_contract::v2::iam::{
+    ExternalGroupRoleMapping, GroupInvite, IdentityProvider, ListExternalGroupRoleMappingsRequest,
+    ListGroupInvitesRequest, ListIdentityProvidersRequest,
+};
 use bowline_core::Result;
 use maud::{Markup, html};
 
@@ -105,29 +109,57 @@ pub(super) async fn providers(visit: &mut Visit) -> Result<Content> {
         empty: "There is no identity provider that you may see here. Make one with: bowline iam identity-providers create",
         filters: &[],
     };
-    Ok(Content::new("Identity providers", list.render(visit)))
+    let request = ListExternalGroupRoleMappingsRequest {
+        uidp: below(&visit.scope()),
+        page_size: ROWS,
+        ..ListExternalGroupRoleMappingsRequest::default()
+    };
+    let mappings = visit.answer::<ListExternalGroupRoleMappings>(request).await?;
+    let shown = match &mappings.result {
+        Ok(found) if found.external_group_role_mappings.is_empty() => {
+            html! { p.empty { "No group of a provider has a role that you may see." } }
+        }
+        Ok(found) => {
+            let row = |one| mapping(visit, &response.identity_providers, one);
+            let rows: Vec<_> = found.external_group_role_mappings.iter().map(row).collect();
+            html! {
+                (table("Groups of providers with their roles", &["Group", "Role", "Where", "Provider", "Actions"], &rows))
+                @if !found.next_page_token.is_empty() { p.small { "There are more: list them with the calls below." } }
+            }
+        }
+        Err(error) => refused(error, Some(mappings.method)),
+    };
+    let body = html! { (list.render(visit)) (section("mappings", "Roles of groups", &shown)) };
+    Ok(Content::new("Identity providers", body))
+}
+
+fn mapping(visit: &Visit, providers: &[IdentityProvider], mapping: &ExternalGroupRoleMapping) -> Vec<Markup> {
+    let provider = providers.iter().find(|one| one.uid == mapping.identity_provider_uid);
+    vec![
+        text(&mapping.external_group_id),
+        link("/console/role", &[("uid", &mapping.role_uid)], &mapping.role_uid),
+        link("/console/group", &[("uid", &mapping.scope)], &mapping.scope),
+        provider.map_or_else(|| code(&mapping.identity_provider_uid), |one| text(&one.name)),
+        action::<DeleteExternalGroupRoleMapping>(visit, "Remove", &[("uid", &mapping.uid)]),
+    ]
 }
 
 fn provider(visit: &Visit, provider: &IdentityProvider) -> Vec<Markup> {
-    let scim = [("identity_provider_uid", provider.uid.as_str())];
+    let name = link("/console/provider", &[("uid", &provider.uid)], &provider.name);
     let actions = html! {
         (edit::<UpdateIdentityProvider>(visit, "Edit", &[("identity_provider.uid", &provider.uid)])) " "
-        (action::<SetScimEnabled>(visit, "Switch the directory", &scim)) " "
-        (action::<GenerateScimToken>(visit, "Make a directory token", &scim)) " "
-        (action::<RegenerateScimToken>(visit, "Replace it", &scim)) " "
-        (action::<RevokeScimToken>(visit, "Revoke it", &scim)) " "
         (action::<CreateExternalGroupRoleMapping>(visit, "Map a group", &[("parent", &provider.uid)])) " "
         (action::<DeleteIdentityProvider>(visit, "Delete", &[("uid", &provider.uid)]))
     };
     let Some(Configuration::Oidc(oidc)) = &provider.configuration else {
-        return vec![text(&provider.name), none(), none(), none(), none(), none(), code(&provider.uid), actions];
+        return vec![name, none(), none(), none(), none(), none(), code(&provider.uid), actions];
     };
     let directory = match &provider.scim {
         Some(scim) if scim.enabled => badge("good", "on"),
         _ => badge("plain", "off"),
     };
     vec![
-        text(&provider.name),
+        name,
         code(&oidc.issuer),
         code(&oidc.client_id),
         code(&oidc.groups_claim),

@@ -3,11 +3,14 @@
 mod access;
 mod advisories;
 mod attention;
-mod audit;
+pub(crate) mod audit;
+pub(crate) mod audit_live;
+mod audit_verify;
 mod bindings;
 mod checklist;
 mod decisions;
 mod findings;
+pub(crate) mod first_run;
 mod groups;
 mod home;
 mod identities;
@@ -20,11 +23,13 @@ mod operator;
 mod overview;
 mod packages;
 mod policies;
+mod provider;
 mod repositories;
 mod roles;
 mod search;
 mod subscriptions;
 mod why;
+pub(crate) mod wizard;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,13 +44,13 @@ use bowline_core::{Code, Detail, Error, Reason, Result};
 use bowline_fronts::LogFields;
 use bowline_pipeline::RequestOrigin;
 use futures_util::future::BoxFuture;
-use tokio::sync::SemaphorePermit;
 
 use crate::app::App;
 use crate::export;
+use crate::guard::{is_from_here, is_of_a_page};
 use crate::method;
+use crate::permits::{OfServer, Permits};
 use crate::query::Query;
-use crate::sessions::Session;
 use crate::shell::{self, Content};
 use crate::sign_in::{see_other, to_sign_in};
 use crate::visit::Visit;
@@ -73,6 +78,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/advisory", advisories::show),
     page!("/console/audit", audit::list),
     page!("/console/audit-entry", audit::show),
+    page!("/console/audit-verify", audit_verify::show),
     page!("/console/bindings", bindings::list),
     page!("/console/blocked", policies::blocked),
     page!("/console/compare", image_changes::compare),
@@ -80,11 +86,24 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/deliveries", subscriptions::deliveries),
     page!("/console/delivery", subscriptions::delivery),
     page!("/console/findings", findings::list),
+    page!("/console/first-run", first_run::show),
+    page!("/console/first-run/person", first_run::person),
+    page!("/console/first-run/provider", first_run::provider),
+    page!("/console/first-run/save", first_run::save),
+    page!("/console/first-run/test", first_run::test),
     page!("/console/group", groups::show),
     page!("/console/groups", groups::list),
+    page!("/console/help", crate::help::show),
     page!("/console/history", audit::history),
     page!("/console/home", overview::show),
     page!("/console/identities", identities::list),
+    page!("/console/identities/new", wizard::start),
+    page!("/console/identities/new/bind", wizard::bind),
+    page!("/console/identities/new/claims", wizard::claims),
+    page!("/console/identities/new/connect", wizard::connect),
+    page!("/console/identities/new/create", wizard::create),
+    page!("/console/identities/new/facts", wizard::facts),
+    page!("/console/identities/new/role", wizard::roles),
     page!("/console/identity", identities::show),
     page!("/console/image", images::show),
     page!("/console/image-packages", images::packages),
@@ -99,6 +118,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/policies", policies::list),
     page!("/console/policy", image_changes::policy),
     page!("/console/posture", findings::posture),
+    page!("/console/provider", provider::show),
     page!("/console/providers", joining::providers),
     page!("/console/repositories", repositories::list),
     page!("/console/repository", repositories::show),
@@ -129,6 +149,10 @@ pub(crate) async fn show(
         Err(error) => return shell::problem(None, &error, &origin.request_id, None),
     };
     let mut visit = Visit::new(app.clone(), found, page.path, query, origin);
+    visit.is_led_here = !is_from_here(&headers);
+    if !is_of_a_page(&headers) && is_filled_step(page.path, &visit.query) {
+        visit.query.set(method::UNREAD, "true");
+    }
     let made = made(page, &mut visit).await;
     // The page shows the id of its own request, not those of its calls.
     let failure = made.as_ref().err().map(LogFields::failure).unwrap_or_default();
@@ -138,10 +162,15 @@ pub(crate) async fn show(
     response
 }
 
+/// Whether a page is a step towards a change, and its address fills something in.
+fn is_filled_step(path: &str, query: &Query) -> bool {
+    let is_step = path.starts_with(wizard::START) || path.starts_with(first_run::FIRST_RUN);
+    is_step && query.pairs().any(|(name, value)| !matches!(name, "in" | "platform") && !value.is_empty())
+}
+
 /// The page, or its data in the format of the query, within what the session and the server may make at a time.
 async fn made(page: &'static Page, visit: &mut Visit) -> Result<Response> {
-    let (app, session) = (visit.app.clone(), visit.session.clone());
-    let _permits = permits(visit, &app, &session).await?;
+    permits(visit).await?;
     let content = content_of(page, visit).await?;
     match export::requested(visit)? {
         Some(format) => export::file(visit, format).await,
@@ -149,15 +178,25 @@ async fn made(page: &'static Page, visit: &mut Visit) -> Result<Response> {
     }
 }
 
-/// Permits for one page or form: of those that the session may wait for, of those that it makes, and of the server's.
+/// Gives a page or form its permits, which it keeps until it is made, and so does what it does on other threads.
 ///
 /// # Errors
-/// RESOURCE_EXHAUSTED: too many wait. DEADLINE_EXCEEDED: none was free in time.
-pub(crate) async fn permits<'s>(visit: &Visit, app: &'s App, session: &'s Session) -> Result<[SemaphorePermit<'s>; 3]> {
-    let waiting = session.queue.try_acquire().map_err(|_| too_many_pages())?;
-    let of_session = visit.in_time(session.pages.acquire()).await?;
-    let of_server = visit.in_time(app.pages.acquire()).await?;
-    Ok([waiting, of_session, of_server])
+/// RESOURCE_EXHAUSTED: too many wait. DEADLINE_EXCEEDED: none was free in time. UNAUTHENTICATED: the session ended
+/// meanwhile.
+pub(crate) async fn permits(visit: &mut Visit) -> Result<()> {
+    let (app, session) = (visit.app.clone(), visit.session.clone());
+    let waiting = session.queue.clone().try_acquire_owned().map_err(|_| too_many_pages())?;
+    let of_session = visit.in_time(session.pages.clone().acquire_owned()).await?;
+    let of_server = if session.is_operator {
+        OfServer::Operators { _permit: visit.in_time(app.pages_of_operators.clone().acquire_owned()).await? }
+    } else {
+        OfServer::Shared { _turn: visit.in_time(app.pages.take(session.tenant())).await? }
+    };
+    if session.has_ended() {
+        return Err(Error::new(Reason::Unauthenticated, "Unauthenticated: the session has ended"));
+    }
+    visit.held = Some(Arc::new(Permits { _waiting: waiting, _of_session: of_session, _of_server: of_server }));
+    Ok(())
 }
 
 fn too_many_pages() -> Error {
@@ -176,12 +215,13 @@ async fn content_of(page: &'static Page, visit: &mut Visit) -> Result<Content> {
 /// Finds the name of the group that the page is limited to. Without the right to list it, its id is shown.
 async fn name_scope(visit: &mut Visit) -> Result<()> {
     let scope = visit.scope();
-    if scope.is_empty() || visit.scope_name.is_some() {
+    if scope.is_empty() || visit.is_scope_resolved {
         return Ok(());
     }
     let uidp = UidpFilter { ids: vec![scope], ..UidpFilter::default() };
     let request = ListGroupsRequest { uidp: Some(uidp), page_size: 1, ..ListGroupsRequest::default() };
     let named = part(visit.call::<ListGroups>(request).await)?;
+    visit.is_scope_resolved = true;
     visit.scope_name = named.ok().and_then(|response| response.groups.into_iter().next()).map(|group| group.name);
     Ok(())
 }

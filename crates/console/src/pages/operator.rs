@@ -1,5 +1,6 @@
 use bowline_contract::bowline::operator::v1::rpc::operator::{
-    GetHealth, GetStorage, ListKeys, ListOperators, ListOrganizations, ListProviders, ListTasks, RunTask,
+    GetHealth, GetStorage, ListKeys, ListOperators, ListOrganizations, ListProviders, ListTasks, RevokeOperator,
+    RunTask,
 };
 use bowline_contract::bowline::operator::v1::{
     GetHealthRequest, GetStorageRequest, Key, ListKeysRequest, ListOperatorsRequest, ListOrganizationsRequest,
@@ -49,7 +50,8 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         (section("operators", "Operators by name", &match &operators {
             Ok(response) if response.operators.is_empty() => html! { p.empty { "There is no operator by name." } },
             Ok(response) => table(
-                "Operators", &["E-mail", "Identity", "Issuer", "Since"], &rows(&response.operators, operator),
+                "Operators", &["E-mail", "Identity", "Issuer", "Since", "Actions"],
+                &rows(&response.operators, |one| operator(visit, one)),
             ),
             Err(error) => refused(error, operators_method.as_deref()),
         }))
@@ -79,7 +81,8 @@ fn task(visit: &Visit, task: &Task) -> Vec<Markup> {
     } else {
         html! { (badge("bad", "failed")) " " (text(&task.error)) }
     };
-    let run = action::<RunTask>(visit, "Run", &[("name", &task.name)]);
+    let run =
+        html! { @if task.runnable { (action::<RunTask>(visit, "Run", &[("name", &task.name)])) } @else { (none()) } };
     vec![text(&task.name), time(task.last_run_time.as_ref()), time(task.next_run_time.as_ref()), state, run]
 }
 
@@ -103,12 +106,13 @@ fn provider(provider: &OperatorProvider) -> Vec<Markup> {
     ]
 }
 
-fn operator(operator: &NamedOperator) -> Vec<Markup> {
+fn operator(visit: &Visit, operator: &NamedOperator) -> Vec<Markup> {
     vec![
         if operator.email.is_empty() { none() } else { text(&operator.email) },
         link("/console/identity", &[("uid", &operator.identity)], &operator.identity),
         code(&operator.issuer),
         time(operator.grant_time.as_ref()),
+        action::<RevokeOperator>(visit, "Remove", &[("identity", &operator.identity)]),
     ]
 }
 

@@ -45,7 +45,9 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let first = if has_images { images(visit, &scope, &usage).await? } else { checklist::show(visit, &scope).await? };
     let request = ListEntriesRequest { within: scope.clone(), page_size: RECENT, ..ListEntriesRequest::default() };
     let recent = visit.answer::<ListEntries>(request).await?;
-    let changes = |response: &ListEntriesResponse| audit::brief(&response.entries);
+    let changed = recent.result.as_ref().map_or(&[][..], |response| &response.entries);
+    let names = audit::names_in(visit, changed).await?;
+    let changes = |response: &ListEntriesResponse| audit::brief(&response.entries, &names);
     let recent = tile("recent", "Last changes", &at("/console/audit", &scope), "Audit log", &shown(&recent, changes));
     let mut body = html! { (first) (recent) };
     // Policies for packages are of organizations.

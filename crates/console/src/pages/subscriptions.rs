@@ -14,7 +14,7 @@ use super::{below, parent, part, required};
 use crate::components::{List, action, facts, link, refused, section, table};
 use crate::query::address;
 use crate::shell::Content;
-use crate::values::{badge, block, code, none, text, time, words};
+use crate::values::{address_of, badge, block, code, none, text, time, words};
 use crate::visit::{ROWS, Visit};
 
 /// Dead letters on the page of a subscription.
@@ -32,7 +32,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     let row = |one: &Subscription| {
         let group = parent(&one.uid);
         vec![
-            link("/console/deliveries", &[("uid", &one.uid)], &one.sink),
+            link("/console/deliveries", &[("uid", &one.uid)], &address_of(&one.sink)),
             link("/console/group", &[("uid", group)], group),
             code(&one.uid),
         ]
@@ -89,7 +89,7 @@ pub(super) async fn deliveries(visit: &mut Visit) -> Result<Content> {
         }))
     };
     let group = parent(&uid);
-    Ok(Content::new(subscription.sink, body)
+    Ok(Content::new(address_of(&subscription.sink), body)
         .below(address("/console/subscriptions", &[("in", group)]), "Subscriptions"))
 }
 

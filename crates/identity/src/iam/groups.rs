@@ -174,7 +174,7 @@ fn require_organization_creator<T>(call: &Authorized<T>) -> Result<()> {
         _ if call.is_operator() => Ok(()),
         OrganizationCreators::Anyone => Ok(()),
         OrganizationCreators::Operator => Err(Error::permission_denied(
-            "Permission denied: on this server only the operator creates organizations; to create a group inside one, name its parent",
+            "Permission denied: on this server only the operator creates organizations: ask the operator for one, or name a parent to create a group inside one",
         )),
     }
 }

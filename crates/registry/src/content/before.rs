@@ -5,7 +5,8 @@ use bowline_contract::bowline::registry::v1::rpc::content::{PushBlob, PushManife
 use bowline_core::Uidp;
 use bowline_store::ReadTx;
 
-use super::{Name, Registry, RegistryClient, RegistryError, StoredBlob, blobs};
+use super::{Manifest, Name, Registry, RegistryClient, RegistryError, StoredBlob, blobs};
+use crate::components::{self, ReadSbom};
 use crate::paths;
 
 impl Registry {
@@ -43,6 +44,29 @@ impl Registry {
             })
         });
         read.await
+    }
+
+    /// The SBOMs among the layers of a manifest, read before the transaction of its push.
+    pub(super) async fn sboms_of_push(
+        &self,
+        client: &RegistryClient,
+        name: &Name,
+        manifest: &Manifest,
+    ) -> Result<Vec<ReadSbom>, RegistryError> {
+        if !components::may_have_sboms(manifest) {
+            return Ok(Vec::new());
+        }
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
+        let manifest = manifest.clone();
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                match registry.manifest_path(tx, &client, &name).await? {
+                    Some(repo) => Ok::<_, RegistryError>(components::unread(tx, &repo, &manifest).await?),
+                    None => Ok(Vec::new()),
+                }
+            })
+        });
+        Ok(self.documents.read_pushed(read.await?).await)
     }
 
     /// The repository that a manifest is pushed to, absent while it is not there; checked at the deepest group then.

@@ -137,6 +137,12 @@ impl Manifest {
         config.filter(|_| self.shape == Shape::Image).map(|config| config.digest.as_str())
     }
 
+    /// Digests and media types of its layers.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let layers = self.named.iter().filter(|named| named.kind == Kind::Layer);
+        layers.map(|layer| (layer.digest.as_str(), layer.media_type.as_str()))
+    }
+
     /// Digest of the manifest that it refers to; empty for none.
     pub fn subject(&self) -> &str {
         &self.subject

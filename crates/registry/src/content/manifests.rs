@@ -20,6 +20,7 @@ use super::config::Config;
 use super::manifest::{Kind, Manifest, ManifestLink};
 use super::pulls::{self, Pull};
 use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError};
+use crate::components::{self, ReadSbom};
 use crate::content::replication::sources;
 use crate::tags::PutTag;
 use crate::{limits, tags};
@@ -58,6 +59,16 @@ pub struct PushedManifest {
     pub content: Vec<u8>,
     /// The config that it names, where its bytes are there and not too large.
     pub config: Option<Config>,
+    /// The SBOMs among its layers that were read.
+    pub(crate) sboms: Vec<ReadSbom>,
+}
+
+impl PushedManifest {
+    /// A manifest with a digest that was compared.
+    pub fn new(reference: Reference, digest: String, manifest: Manifest, content: Vec<u8>) -> PushedManifest {
+        let (tags, config, sboms) = (Vec::new(), None, Vec::new());
+        PushedManifest { reference, tags, digest, manifest, content, config, sboms }
+    }
 }
 
 impl Registry {
@@ -101,7 +112,9 @@ impl Registry {
         name: &Name,
         pushed: PushedManifest,
     ) -> Result<(), RegistryError> {
-        let (registry, client, name, pushed) = (self.clone(), client.clone(), name.clone(), Arc::new(pushed));
+        let sboms = self.sboms_of_push(client, name, &pushed.manifest).await?;
+        let pushed = Arc::new(PushedManifest { sboms, ..pushed });
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         self.pipeline
             .write_deferring(move |tx| {
                 let (registry, client, name, pushed) = (registry.clone(), client.clone(), name.clone(), pushed.clone());
@@ -268,6 +281,7 @@ async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64)
     if let Some(config) = &pushed.config {
         config.keep(tx, &pushed.digest).await?;
     }
+    components::store(tx, repo.as_str(), &pushed.manifest, &pushed.sboms).await?;
     let known = "SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2";
     let is_new = !is_there(tx, known, &[Value::from(repo.as_str()), Value::from(&pushed.digest)]).await?;
     let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)

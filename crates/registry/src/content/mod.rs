@@ -31,6 +31,7 @@ use bowline_core::{Micros, Reason};
 use bowline_pipeline::{Pipeline, Principal, Visit};
 
 pub use super::paths::Name;
+use crate::attached::Documents;
 pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
 pub use config::Config;
@@ -51,8 +52,10 @@ pub use uploads::UPLOAD_LIFETIME;
 /// The registry's rules over the database.
 #[derive(Clone)]
 pub struct Registry {
-    pipeline: Arc<Pipeline>,
+    pub(crate) pipeline: Arc<Pipeline>,
     pulls: Arc<pulls::Pulls>,
+    /// Reads the SBOMs of pushes.
+    pub(crate) documents: Documents,
 }
 
 /// One request of someone whom the front has authenticated.
@@ -87,8 +90,8 @@ const USER_AGENT: usize = 512;
 impl Registry {
     /// The registry over the pipeline's storage, with its decisions. Pulls that come faster than they can be written
     /// wait in the spill file, if there is one.
-    pub fn new(pipeline: Arc<Pipeline>, spill: Option<PullSpill>) -> Registry {
-        Registry { pipeline, pulls: Arc::new(pulls::Pulls::new(spill)) }
+    pub fn new(pipeline: Arc<Pipeline>, spill: Option<PullSpill>, documents: Documents) -> Registry {
+        Registry { pipeline, pulls: Arc::new(pulls::Pulls::new(spill)), documents }
     }
 
     /// A request by `principal`; `method` and `user_agent` are for its events.

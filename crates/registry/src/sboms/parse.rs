@@ -64,7 +64,12 @@ const MAX_ELEMENTS: usize = 200_000;
 
 /// Reads a document whose lists are not too long; absent if it cannot be read.
 pub(super) fn bounded<T: DeserializeOwned>(text: &str) -> Option<T> {
-    (elements(text) <= MAX_ELEMENTS).then(|| serde_json::from_str(text).ok())?
+    is_bounded(text).then(|| serde_json::from_str(text).ok())?
+}
+
+/// Whether the lists of a document are not too long.
+pub(super) fn is_bounded(text: &str) -> bool {
+    elements(text) <= MAX_ELEMENTS
 }
 
 /// Number of elements of all lists of a JSON document, an empty list counted as one: from brackets and

@@ -1,10 +1,12 @@
 //! What `bowline serve` prints when it is up: where everything is, and how to begin.
 
 use std::io::IsTerminal as _;
+use std::net::IpAddr;
 
 use bowline_authn::crypto::random_bytes;
 use bowline_identity::people;
 
+use crate::assembly::is_loopback_url;
 use crate::error::StartError;
 use crate::options::Options;
 use crate::server::Server;
@@ -37,7 +39,7 @@ pub(super) async fn print(options: &Options, server: &Server) -> Result<(), Star
         text += DEMO_BANNER;
     }
     if options.has_console() {
-        text += &operator_entry(server, &access).await;
+        text += &operator_entry(options, server, &access).await;
     }
     text += &format!(
         "To begin in a terminal, paste:\n  \
@@ -57,11 +59,19 @@ fn access(options: &Options) -> Result<String, StartError> {
     })
 }
 
-/// How the operator opens the console. A link, which lets in any holder, is printed to people on this machine alone:
-/// where stdout is a terminal, so that no log keeps it, and only programs of this machine reach the server.
-async fn operator_entry(server: &Server, access: &str) -> String {
+/// Whether a link for the operator, which lets in any holder, is printed: to a person at a terminal, and where only programs
+/// of this machine are known to reach the server. Stdin counts, too, since a container with a terminal for its output alone
+/// has a log of it. Tools that record a terminal, such as `script`, keep the link for the five minutes that it is good for.
+fn may_print_link(is_at_terminal: bool, listens_on: IpAddr, has_proxies: bool, auth_url: &str) -> bool {
+    is_at_terminal && listens_on.is_loopback() && !has_proxies && is_loopback_url(auth_url)
+}
+
+/// How the operator opens the console.
+async fn operator_entry(options: &Options, server: &Server, access: &str) -> String {
     let parts = server.parts();
-    if std::io::stdout().is_terminal() && server.address().ip().is_loopback() {
+    let is_at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let has_proxies = !options.trusted_proxies.is_empty();
+    if may_print_link(is_at_terminal, server.address().ip(), has_proxies, &parts.settings.auth_url) {
         let db = &parts.storage.db;
         match people::create_operator_link(db, random_bytes(), "bowline serve in a terminal", parts.clock.now()).await {
             Ok(code) => {
@@ -77,4 +87,25 @@ async fn operator_entry(server: &Server, access: &str) -> String {
     format!(
         "To open the console as the operator, use the link that this prints:\n  bowline operator login-url --reason \"first look\" {access}\n\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_is_for_people_at_this_machine() {
+        let (local, network) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0]));
+        let own = "http://127.0.0.1:8080";
+        assert!(may_print_link(true, local, false, own) && may_print_link(true, local, false, "http://localhost:8080"));
+        for (is_at_terminal, listens_on, has_proxies, auth_url) in [
+            (false, local, false, own),
+            (true, network, false, own),
+            (true, local, true, own),
+            (true, local, false, "https://bowline.example"),
+        ] {
+            let text = format!("{is_at_terminal} {listens_on} {has_proxies} {auth_url}");
+            assert!(!may_print_link(is_at_terminal, listens_on, has_proxies, auth_url), "{text}");
+        }
+    }
 }

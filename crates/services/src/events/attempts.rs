@@ -158,7 +158,7 @@ async fn begin_test(
         actor: call.event_actor(),
         seed: call.draw(),
     };
-    let snapshot = subscription.without_secrets().to_v2();
+    let snapshot = subscription.snapshot(call.vault());
     Ok(Changed::one(SUBSCRIPTION, uid, Some(&snapshot), Some(&snapshot), (test, permit)))
 }
 

@@ -196,7 +196,7 @@ async fn redeliver(
     if redelivered == 0 {
         return Ok(Changed::nothing(response));
     }
-    let snapshot = subscription.without_secrets().to_v2();
+    let snapshot = subscription.snapshot(call.vault());
     Ok(Changed::one(SUBSCRIPTION, uid, Some(&snapshot), Some(&snapshot), response))
 }
 

@@ -35,10 +35,21 @@ fn validate(sink: &str, schemes: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The sink as others may read it: receivers take secrets in their query, which neither the audit log nor
-/// another receiver is to have.
-pub(super) fn without_query(sink: &str) -> String {
-    sink.split('?').next().unwrap_or_default().to_owned()
+/// The sink as another receiver may read it: its scheme and host, since receivers take secrets in their path and query.
+pub(super) fn host(sink: &str) -> &str {
+    let start = sink.find("://").map_or(0, |at| at + 3);
+    let length = sink[start..].find(['/', '?', '#']);
+    length.map_or(sink, |length| &sink[..start + length])
+}
+
+/// The sink as the audit log has it: with a digest in the place of its path and query, so that two of them can be told
+/// apart.
+pub(super) fn shortened(sink: &str, digest: impl FnOnce(&[u8]) -> [u8; 32]) -> String {
+    let host = host(sink);
+    match &sink[host.len()..] {
+        "" | "/" => sink.to_owned(),
+        _ => format!("{host}/...{}", bowline_core::hex(&digest(sink.as_bytes())[..4])),
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +92,19 @@ mod tests {
             assert_eq!(violations(bad, &["https"]).len(), 1, "{bad}");
         }
         assert!(violations("http://a.example", &["https", "http"]).is_empty());
-        assert_eq!(without_query("https://a.example/x?token=1"), "https://a.example/x");
+    }
+
+    #[test]
+    fn others_see_the_host() {
+        let digest = |sink: &[u8]| [sink.len() as u8; 32];
+        for (sink, of_others, of_audit) in [
+            ("https://a.example/x?token=1", "https://a.example", "https://a.example/...1b1b1b1b"),
+            ("https://a.example:8443?token=1", "https://a.example:8443", "https://a.example:8443/...1e1e1e1e"),
+            ("https://[2001:db8::1]/x", "https://[2001:db8::1]", "https://[2001:db8::1]/...17171717"),
+            ("https://a.example/", "https://a.example", "https://a.example/"),
+            ("https://a.example", "https://a.example", "https://a.example"),
+        ] {
+            assert_eq!((host(sink), shortened(sink, digest).as_str()), (of_others, of_audit), "{sink}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use bowline_contract::v2::events::rpc::subscriptions_service::{
     CreateSubscription, DeleteSubscription, GetSubscription, ListSubscriptions,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey, handler};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey, Vault, handler};
 use bowline_resources::kinds::SUBSCRIPTION;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table};
 use bowline_resources::references::require_room;
@@ -65,9 +65,15 @@ impl SubscriptionRow {
         v1::Subscription { id: self.uid.as_str().into(), sink: self.sink.clone() }
     }
 
-    /// For the audit log and for events.
-    pub(super) fn without_secrets(&self) -> SubscriptionRow {
-        SubscriptionRow { sink: sink::without_query(&self.sink), ..self.clone() }
+    /// For the audit log.
+    pub(super) fn snapshot(&self, vault: &Vault) -> v2::Subscription {
+        let digest = |sink: &[u8]| vault.mac("sink in the audit log", sink);
+        v2::Subscription { sink: sink::shortened(&self.sink, digest), ..self.to_v2() }
+    }
+
+    /// For events, which other receivers get.
+    fn public(&self) -> v1::Subscription {
+        v1::Subscription { sink: sink::host(&self.sink).to_owned(), ..self.to_v1() }
     }
 }
 
@@ -129,9 +135,9 @@ pub(super) async fn create<T>(
     ];
     tx.execute(sql, &params).await?;
     list::count(tx, &TABLE, &row.uid, 1).await?;
-    let public = row.without_secrets();
-    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(public.to_v1()) };
-    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&public.to_v2()), row.clone()).with_event(&row.uid, &event))
+    let after = row.snapshot(call.vault());
+    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(row.public()) };
+    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&after), row.clone()).with_event(&row.uid, &event))
 }
 
 async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<()> {
@@ -148,12 +154,13 @@ async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
-    remove(tx, call.require_scope()?).await
+    remove(tx, call).await
 }
 
 /// Ends a subscription; what was not delivered yet goes with it, its dead letters a little later.
-pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
-    let before = require(tx, uid).await?.without_secrets();
+pub(super) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
+    let uid = call.require_scope()?;
+    let before = require(tx, uid).await?.snapshot(call.vault());
     for sql in [
         "DELETE FROM subscriptions WHERE uid = $1",
         "INSERT INTO ended_subscriptions (uid)
@@ -164,5 +171,5 @@ pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteSubscriptionRequest { id: uid.as_str().into() };
-    Ok(Changed::one(SUBSCRIPTION, uid, Some(&before.to_v2()), None, ()).with_event(uid, &event))
+    Ok(Changed::one(SUBSCRIPTION, uid, Some(&before), None, ()).with_event(uid, &event))
 }

@@ -42,5 +42,5 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::SubscriptionFilter>) -> Res
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
-    subscriptions::remove(tx, call.require_scope()?).await
+    subscriptions::remove(tx, call).await
 }

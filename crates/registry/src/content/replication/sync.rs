@@ -199,9 +199,7 @@ async fn sync(
             changes.extend(blobs::link(tx, repo, &named.digest, now).await?);
         }
     }
-    let (reference, tags, config) = (reference.clone(), Vec::new(), None);
-    let synced_manifest =
-        PushedManifest { reference, tags, digest: stored.digest, manifest, content: stored.content, config };
+    let synced_manifest = PushedManifest::new(reference.clone(), stored.digest, manifest, stored.content);
     changes.extend(manifests::store_one(tx, repo, &synced_manifest, now).await?);
     if let Reference::Tag(tag) = &synced_manifest.reference {
         let put = tags::put_tag(tx, repo, tag, &synced_manifest.digest, now, synced.call.draw()).await?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The document, with a line feed at its end.
-pub(crate) fn render(value: &Value) -> String {
+pub fn render(value: &Value) -> String {
     let mut out = String::new();
     match value {
         Value::Object(members) if !members.is_empty() => write_members(members, 0, &mut out),
