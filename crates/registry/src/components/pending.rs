@@ -20,18 +20,27 @@ pub struct SbomPosition {
 
 impl Registry {
     /// Reads and indexes some of the pending SBOMs after a place; returns where to continue, absent at the end. SBOMs whose
-    /// bytes are not there, as of images that are fetched on demand, stay pending.
+    /// bytes are not there, as of images that are fetched on demand, or cannot be read stay pending.
     ///
     /// # Errors
-    /// Those of the database, or of the storage of blobs.
+    /// Those of the database.
     pub async fn index_pending(&self, after: SbomPosition) -> Result<Option<SbomPosition>> {
         let db = self.pipeline.db.from_reserve();
         let page = db.read(move |tx| Box::pin(async move { pending(tx, &after).await })).await?;
         let last = page.last().map(|(position, _)| position.clone());
         for (SbomPosition { repo, sbom }, layer) in page {
+            let digest = layer.digest.clone();
             let read = {
                 let _permit = self.documents.permit().await?;
-                self.documents.read_sbom(layer).await?
+                self.documents.read_sbom(layer).await
+            };
+            let read = match read {
+                Ok(read) => read,
+                // It stays pending, and keeps no other from being read.
+                Err(error) => {
+                    tracing::warn!(repo, digest, %error, "an SBOM could not be read; `bowline registry verify` checks the blob");
+                    continue;
+                }
             };
             let written = db.write(move |tx| {
                 let (repo, sbom, read) = (repo.clone(), sbom.clone(), read.clone());
