@@ -106,6 +106,7 @@ async fn all_periodic_tasks_are_listed_and_run_where_that_is_safe(server: &TestS
         "garbage-collection",
         "record-sweep",
         "retention",
+        "sbom-index",
         "signing-keys",
         "uploads",
         "verification",
