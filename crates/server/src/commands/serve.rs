@@ -3,7 +3,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use bowline_core::SystemClock;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::commands::greeting;
@@ -25,18 +25,19 @@ async fn execute(options: Options) -> Result<(), StartError> {
     }
     let supervisor = Supervisor::of_this_process();
     let server = Server::start(&options, Arc::new(SystemClock)).await?;
+    // Whoever learns that the server is ready may stop it: a signal must find it listening.
+    let mut signals = Signals::listen()?;
     greeting::print(&options, &server).await?;
     supervisor.say("READY=1");
     let outcome = tokio::select! {
-        signal = wait_for_signal() => Ok(signal?),
+        () = signals.next() => Ok(()),
         () = server.unregistered() => Err(unregistered()),
     };
     supervisor.say("STOPPING=1");
     tracing::info!("stopping: running calls may end, new ones are refused; a second signal stops at once");
-    tokio::spawn(async {
-        if wait_for_signal().await.is_ok() {
-            std::process::exit(130);
-        }
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(130);
     });
     server.stop().await;
     outcome
@@ -61,12 +62,22 @@ fn start_log(options: &Options) -> Result<(), StartError> {
     started.map_err(|error| StartError::Defect(error.to_string()))
 }
 
-async fn wait_for_signal() -> Result<(), StartError> {
-    let listen = |kind| signal(kind).map_err(|error| StartError::Defect(error.to_string()));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// The signals that stop the server, from the moment on that it listens.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Signals, StartError> {
+        let listen = |kind| signal(kind).map_err(|error| StartError::Defect(error.to_string()));
+        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
-    Ok(())
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
