@@ -122,20 +122,20 @@ impl Conditions {
         let below = given(&request.below);
         if let Some(text) = given(&request.package) {
             let purl = PackageUrl::parse(&text)
-                .map_err(|error| Error::invalid_field("package", format!("is not a package URL: {error}")))?;
+                .map_err(|error| Error::invalid_field("package", format!("must be a package URL: {error}")))?;
             if below.is_some() && !purl.version.is_empty() {
-                return Err(Error::invalid_field("below", "needs a package URL without a version"));
+                return Err(Error::invalid_field("below", "means nothing where the package has a version"));
             }
             let scheme = Scheme::of_purl_type(&purl.kind);
             conditions.package = Some(package_of(&purl));
             conditions.version_key = given(&purl.version).map(|version| order_key(scheme, &version));
             conditions.below = below.as_ref().map(|version| order_key(scheme, version));
         } else if below.is_some() {
-            return Err(Error::invalid_field("below", "needs a package"));
+            return Err(Error::invalid_field("below", "means nothing where no package is named"));
         }
         let Conditions { package, license, cve, digest, .. } = &conditions;
         if [package, license, cve, digest].iter().all(|condition| condition.is_none()) {
-            return Err(Error::invalid_field("package", "give a package, a license, a cve or a digest"));
+            return Err(Error::invalid_field("package", "a package, a license, a cve or a digest is required"));
         }
         Ok(conditions)
     }
