@@ -248,7 +248,7 @@ pub(super) async fn test(visit: &mut Visit) -> Result<Content> {
         (summary(visit))
         p { "This server must reach the provider: it reads the discovery document and the keys, as a sign-in would." }
         (call_form::<TestIssuer>(visit, &fields, &filled(visit, SAVE, &[]), "Test the provider", None))
-        p { a href=(filled(visit, PROVIDER, &[])) { "Back" } }
+        p { a.button.quiet href=(filled(visit, PROVIDER, &[])) { "Back" } }
     };
     Ok(content("Test the identity provider", body))
 }
