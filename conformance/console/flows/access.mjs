@@ -158,7 +158,7 @@ const joining = [
     name: 'a directory gets a token',
     given: (w) => provider(w, 'directory'),
     way: ['Identity providers', 'directory', 'Create a token'],
-    says: 'It is shown this once',
+    says: 'shown this once',
     proof: async (w) => [(await scim(w, 'directory')).credentialState, 'CREDENTIAL_STATE_LIVE'],
   },
   {

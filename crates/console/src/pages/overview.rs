@@ -11,7 +11,7 @@ use bowline_contract::bowline::registry::v1::{
 };
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::GetPosture;
 use bowline_contract::bowline::vulnerabilities::v1::{GetPostureRequest, PostureSummary};
-use bowline_core::Result;
+use bowline_core::{Error, Result, Uidp};
 use maud::{Markup, html};
 use prost_types::Timestamp;
 
@@ -39,6 +39,13 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let scope = visit.scope();
     if scope.is_empty() {
         return Ok(findings::choose("Home"));
+    }
+    // One error of the page, in place of one in each of its parts.
+    if !Uidp::is_valid(&scope) {
+        return Err(Error::invalid_field(
+            "in",
+            "must be the id of an organization or group: open this page from a list",
+        ));
     }
     let usage = visit.answer::<GetUsage>(GetUsageRequest { scope: scope.clone() }).await?;
     let has_images = usage.result.as_ref().map_or(true, |usage| usage.repos > 0);
