@@ -25,7 +25,7 @@ async fn execute(options: Options) -> Result<(), StartError> {
     }
     let supervisor = Supervisor::of_this_process();
     let server = Server::start(&options, Arc::new(SystemClock)).await?;
-    // Whoever learns that the server is ready may stop it: a signal must find it listening.
+    // A supervisor that learns that the server is ready may stop it: a signal must find it listening.
     let mut signals = Signals::listen()?;
     greeting::print(&options, &server).await?;
     supervisor.say("READY=1");
