@@ -212,7 +212,7 @@ function pages({ org, group, repo, digest }) {
   };
 }
 
-/** Memory of a server that nobody uses, with and without the console. */
+/** Memory of an idle server, with and without the console. */
 async function memory(data) {
   const found = { true: [], false: [] };
   for (let round = 0; round < 5; round += 1) {

@@ -31,7 +31,7 @@ export async function startPeople() {
   };
 }
 
-/** A page of somebody's session, and their id. */
+/** A page of a new session of this person, and their UIDP. */
 export async function signedIn(people, name, options) {
   const page = await (await context(options)).newPage();
   await page.goto(`${BASE_URL}/oauth?exit=console&connection=people&return=/console/me`);

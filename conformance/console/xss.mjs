@@ -61,7 +61,7 @@ async function write({ org, role, repo }, text, at) {
   return made.filter(Boolean).length;
 }
 
-/** What a page has that no page of ours has, and what can be read. */
+/** Elements that no page without such texts has, and the text that can be read. */
 function look() {
   const foreign = [...document.querySelectorAll('img, iframe, object, embed, style, base, meta[http-equiv], video, audio, template, math, marquee, main script, main link')];
   const odd = [...document.querySelectorAll('*')].filter((one) => [...one.attributes].some(({ name, value }) => name === 'style' || name.startsWith('on')

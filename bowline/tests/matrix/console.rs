@@ -19,7 +19,7 @@ const READERS: [&str; 6] =
     ["owner", "viewer", "owner narrowed to a few capabilities", "owner narrowed to the child", "stranger", "puller"];
 const PLACES: [&str; 4] = ["own", "child", "sibling", "absent"];
 
-/// Methods whose response changes while nobody does anything.
+/// Methods whose response changes without a change.
 const RESTLESS: [&str; 3] = ["Operator.GetHealth", "Operator.GetStorage", "Operator.ListTasks"];
 
 /// How a page says that a part is refused.

@@ -225,7 +225,7 @@ async fn crawl(browsers: &Browsers<'_>, browser: &str, place: &Place) -> Vec<Pag
     pages
 }
 
-/// The address of an attribute that is none of this server's.
+/// The address of an attribute if it leads to another server.
 fn led_away(tag: &Tag) -> Option<String> {
     let is_ours = |value: &str| {
         value.starts_with("/console") || value.starts_with("/oauth?") || value.starts_with('#') || value == "data:,"

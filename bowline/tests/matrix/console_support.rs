@@ -145,7 +145,7 @@ pub(crate) fn address(path: &str, place: &Place) -> String {
             ("platform", "github".into()),
             ("repo", "acme/site".into()),
             ("jobs", "all".into()),
-            ("name", "made by nobody".into()),
+            ("name", "never made".into()),
         ],
         "identities/new/bind" | "identities/new/connect" => vec![
             ("in", group),

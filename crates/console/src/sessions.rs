@@ -237,7 +237,7 @@ impl Sessions {
         Some(entry.session.clone())
     }
 
-    /// The session, which is not used by this: what goes on by itself keeps no session from ending.
+    /// The session, without counting as use of it: a stream does not prolong a session.
     pub(crate) fn peek(&self, key: &Key, now: Micros) -> Option<Arc<Session>> {
         let entries = self.lock();
         entries.get(key).filter(|entry| !entry.is_over(now)).map(|entry| entry.session.clone())

@@ -220,10 +220,10 @@ impl Visit {
         Ok(self.id_of_call())
     }
 
-    /// The call that was remembered last, as the signed-in caller.
+    /// The last recorded call, as the signed-in caller.
     ///
     /// # Errors
-    /// INTERNAL: there is none.
+    /// INTERNAL: no call was recorded.
     pub(crate) fn last_call<'c>(&'c self, request_id: &'c str) -> Result<ConsoleCall<'c>> {
         let last = self.calls.last().ok_or_else(|| Error::internal("a page made no call"))?;
         let (token, peer) = (&self.session.token, self.origin.address);

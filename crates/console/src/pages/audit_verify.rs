@@ -17,7 +17,7 @@ use crate::values::{badge, code, text, time};
 use crate::visit::Visit;
 
 const PAGE: &str = "/console/audit-verify";
-/// Entries that one page verifies; a link goes on.
+/// Maximum entries that one page verifies; a link continues with the next ones.
 const AT_ONCE: i64 = 20_000;
 /// Length of a hash in hexadecimal.
 const HASH: usize = 64;

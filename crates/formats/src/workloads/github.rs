@@ -38,7 +38,7 @@ impl GithubJobs<'_> {
     /// What an identity of these jobs expects.
     ///
     /// # Errors
-    /// The repository is no path, or a number is none.
+    /// The repository is not OWNER/NAME, or a number is not decimal.
     pub fn trust(&self) -> Result<TokenTrust, WorkloadProblem> {
         let repo = path("repo", self.repo)?;
         self.require_numbers()?;

@@ -38,7 +38,7 @@ pub(crate) fn confirm<M: Method>(
 ) -> Markup {
     let previewable = visit.app.api.contract().by_full_name(M::FULL_NAME).is_some_and(|method| method.previewable);
     let is_unlocked = visit.session.unlocked_until(visit.app.now()).is_some();
-    // An address that is too long is none to come back to.
+    // A form cannot return to an address that is too long.
     let is_short = is_page(&here(visit));
     html! {
         @if visit.query.get(UNREAD).is_some() { (unread()) }
