@@ -6,7 +6,7 @@ use bowline_testkit::{Browser, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::access_requests::requested;
-use crate::advisories::{create, event};
+use crate::advisories::{advisory, create, event};
 use crate::block_statistics::{block, policy};
 use crate::console_support::{browser_of_operator, encoded, page};
 use crate::contents::{Manifest, digest, store};
@@ -266,6 +266,22 @@ async fn the_server_and_its_organizations(server: &TestServer) {
     until("the count of repositories", async || organizations().await == counted).await;
 }
 
+async fn advisories_name_their_authors(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let author = server.actor("owner", &org).await;
+    let written = advisory(&author, &org, "nginx", &["CVE-2026-1"]).await;
+    event(&author, &written, json!({ "fixed": { "fixedVersion": "1.2.3" } })).await;
+    let browser = browser_of_operator(server).await;
+    let address = format!("/console/advisory?uid={}", encoded(&written));
+    let shown = page(&browser, &address).await;
+    let identity =
+        ok(&server.operator().await, &format!("GET /iam/v2/identities/{}", author.identity), Value::Null).await;
+    let name = identity["name"].as_str().expect("a name");
+    assert_eq!(fact(&shown, "Author"), name);
+    assert!(words(&shown).contains(&format!("by {name}")), "{shown}");
+    assert!(shown.contains(&format!("title=\"{}\"", author.identity)), "the id is in the title: {shown}");
+}
+
 each_engine!(
     multi_thread:
     invitations_and_requests_for_access,
@@ -277,4 +293,5 @@ each_engine!(
     what_differs_between_two_images,
     why_a_package_is_not_allowed,
     the_server_and_its_organizations,
+    advisories_name_their_authors,
 );

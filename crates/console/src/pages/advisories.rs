@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::{below, parent, required};
 use crate::components::{Field, List, action, facts, filters, link, section};
+use crate::names::Names;
 use crate::query::address;
 use crate::shell::Content;
 use crate::values::{badge, code, none, note, text, time, words};
@@ -125,6 +126,8 @@ fn name_of(event: &AdvisoryEvent) -> &'static str {
 pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
     let uid = required(visit, "uid")?;
     let advisory = visit.call::<GetAdvisory>(GetAdvisoryRequest { uid: uid.clone() }).await?;
+    let people = advisory.events.iter().flat_map(|event| [event.author.as_str(), event.reviewer.as_str()]);
+    let names = Names::of(visit, people.chain([advisory.author.as_str()])).await?;
     let about = facts(&[
         ("Vulnerabilities", text(&advisory.aliases.join(", "))),
         ("Package", text(&advisory.artifact_name)),
@@ -134,7 +137,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         ("Component type", text(&advisory.component_type)),
         ("Location", text(&advisory.component_location)),
         ("Severity", severities(&advisory)),
-        ("Author", code(&advisory.author)),
+        ("Author", names.show(&advisory.author)),
         ("Id", code(&advisory.uid)),
         ("Created", time(advisory.create_time.as_ref())),
         ("Changed", time(advisory.update_time.as_ref())),
@@ -144,7 +147,7 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
         (about)
         (section("events", "Events", &html! {
             @if advisory.events.is_empty() { p.empty { "Nothing has been stated yet." } }
-            ol { @for event in &advisory.events { li { (event_of(event)) (reviews(visit, &group, event)) } } }
+            ol { @for event in &advisory.events { li { (event_of(event, &names)) (reviews(visit, &group, event)) } } }
         }))
     };
     Ok(Content::new(advisory.advisory_id, body).below(address("/console/advisories", &[("in", &group)]), "Advisories"))
@@ -172,15 +175,15 @@ fn reviews(visit: &Visit, group: &str, event: &AdvisoryEvent) -> Markup {
     }
 }
 
-fn event_of(event: &AdvisoryEvent) -> Markup {
+fn event_of(event: &AdvisoryEvent, names: &Names) -> Markup {
     html! {
         p {
             strong { (name_of(event)) } " " (review(event)) " "
             span.small { (time(event.create_time.as_ref())) }
             br;
             (detail(event))
-            @if !event.author.is_empty() { br; span.small { "by " (code(&event.author)) } }
-            @if !event.reviewer.is_empty() { span.small { ", reviewed by " (code(&event.reviewer)) } }
+            @if !event.author.is_empty() { br; span.small { "by " (names.show(&event.author)) } }
+            @if !event.reviewer.is_empty() { span.small { ", reviewed by " (names.show(&event.reviewer)) } }
             @if let Some(issue) = event.issue.as_ref().filter(|issue| !issue.is_empty()) {
                 br; span.small { "issue " (text(issue)) }
             }
