@@ -9,7 +9,8 @@
 #   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
-#   CONSOLE_WHOLE=1        every flow of the console instead of six; FLOWS="TEXT" those with this text in their name
+#   CONSOLE_WHOLE=1        everything of the console instead of a sample; FLOWS="TEXT" flows with this text in their name
+#   CONSOLE_PARTS="flows"  which parts of the console's suite to run: people, flows, screens, texts
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
@@ -252,48 +253,56 @@ operator_token() { "$binary" operator token --reason conformance "${storage[@]}"
 
 # ---- the suites ---------------------------------------------------------------
 
-failed=''
-for suite in $suites; do
-  say "$suite"
+# The browser's suite signs in at a provider of its own.
+if [[ " $suites " == *" browser "* ]]; then
+  export PEOPLE=$work/people.json
+  node "$here/browser/people.mjs" "$work" "$BASE_URL/oauth/callback" >"$work/people.log" 2>&1 &
+  people=$!
+  wait_for 30 "$people" test -s "$PEOPLE" || { tail -n 30 "$work/people.log" >&2; die "the identity provider did not start"; }
+fi
+
+run_suite() {
+  local suite=$1
   OPERATOR_TOKEN=$(operator_token) || die "no operator token"
   export OPERATOR_TOKEN
   case $suite in
-    walk) node "$here/walk/main.mjs" ${WALK:-} || failed+=" $suite" ;;
+    walk) node "$here/walk/main.mjs" ${WALK:-} ;;
     go-sdk)
       UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-sdk) || die "no upstream token"
       export UPSTREAM_TOKEN
-      timeout 600 "$sdk" || failed+=" $suite"
+      timeout 600 "$sdk"
       ;;
     oci)
       UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-oci) || die "no upstream token"
       export UPSTREAM_TOKEN
-      BOWLINE=$binary timeout 300 "$oci" || failed+=" $suite"
+      BOWLINE=$binary timeout 300 "$oci"
       ;;
-    objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" || failed+=" $suite" ;;
-    clients) BOWLINE=$(realpath "$binary") node "$here/clients/main.mjs" || failed+=" $suite" ;;
-    tour) BOWLINE=$(realpath "$binary") node "$here/tour/main.mjs" || failed+=" $suite" ;;
-    feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
-    feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
-    mcp) BOWLINE=$(realpath "$binary") timeout 300 node "$here/mcp/main.mjs" || failed+=" $suite" ;;
-    kubelet) BOWLINE=$(realpath "$binary") timeout 300 node "$here/kubelet/main.mjs" || failed+=" $suite" ;;
-    openapi) BOWLINE=$(realpath "$binary") node "$here/openapi/main.mjs" || failed+=" $suite" ;;
-    soak) BOWLINE=$(realpath "$binary") SAMPLE=1 timeout 300 node "$here/soak/main.mjs" 0.3 || failed+=" $suite" ;;
-    terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" || failed+=" $suite" ;;
+    objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
+    clients | tour | feeds | feeds-formats | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    mcp | kubelet) BOWLINE=$(realpath "$binary") timeout 300 node "$here/$suite/main.mjs" ;;
+    soak) BOWLINE=$(realpath "$binary") SAMPLE=1 timeout 300 node "$here/soak/main.mjs" 0.3 ;;
+    terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;
     browser)
-      export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk
-      export SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
-      node "$here/browser/people.mjs" "$work" "$BASE_URL/oauth/callback" >"$work/people.log" 2>&1 &
-      people=$!
-      wait_for 30 "$people" test -s "$PEOPLE" || { tail -n 30 "$work/people.log" >&2; die "the identity provider did not start"; }
-      timeout 600 node "$here/browser/main.mjs" || failed+=" $suite"
+      export BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
+      timeout 600 node "$here/browser/main.mjs"
       ;;
     console)
       export BOWLINE=$binary DATA_DIR=$work/data SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
-      timeout $((${CONSOLE_WHOLE:+2700} + 900)) node "$here/console/main.mjs" || failed+=" $suite"
+      timeout $((${CONSOLE_WHOLE:+2700} + 900)) node "$here/console/main.mjs"
       ;;
     *) die "unknown suite $suite" ;;
   esac
+}
+
+failed=''
+for suite in $suites; do
+  say "$suite"
+  run_suite "$suite" 2>&1 | tee "$work/$suite.log" || failed+=" $suite"
 done
 kill -0 "$server" 2>/dev/null || { failed+=' server'; say "the server died:"; tail -n 30 "$work/server.log"; }
+# Again at the end, where a reader of a long log looks first.
+for suite in $failed; do
+  if [ -e "$work/$suite.log" ]; then say "the end of $suite"; tail -n 30 "$work/$suite.log"; fi
+done
 [ -z "$failed" ] || { say "failed:$failed"; exit 1; }
 say "all passed"
