@@ -56,12 +56,13 @@ export async function flows(entered, context) {
     const shells = await Promise.all(Object.entries(PROGRAMS).map(async ([caption, mark]) => (
       { caption, world: await new World(second, mark).seed() })));
     const operators = { browsers, shells };
-    if (chosen.some((flow) => [...persons, ...answers, ...endings].includes(flow))) {
-      people = await People.start([firstServer, second], browsers[0].driver.page.context().browser(), directory);
-      operators.persons = await signedIn(people, context, operators);
-    }
     const failed = [];
     for (const flow of chosen) {
+      // Not earlier: their sessions end when they do nothing for long.
+      if (!people && [...persons, ...answers, ...endings].includes(flow)) {
+        people = await People.start([firstServer, second], browsers[0].driver.page.context().browser(), directory);
+        operators.persons = await signedIn(people, context, operators);
+      }
       await through(flow, flow.as === 'person' ? operators.persons : operators).catch((error) => {
         console.log(`  BAD  ${flow.name}: ${error.message}`);
         failed.push(flow.name);
