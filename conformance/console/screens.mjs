@@ -72,6 +72,10 @@ function screens(world) {
       full: at('delivery', { uid: subscription, number: '1' }), empty: at('delivery', { uid: subscription, number: '9999' }),
       error: at('delivery', { uid: subscription, number: 'x' }),
     },
+    find: {
+      full: at('find', { in: org, package: 'pkg:apk/wolfi/package-4' }), empty: at('find', { in: empty, license: none }),
+      error: at('find', { in: org, package: 'x' }),
+    },
     findings: list('findings', { q: none }),
     'first-run': alone('first-run'),
     'first-run/person': typed('first-run/person', {}),
@@ -100,6 +104,7 @@ function screens(world) {
       error: at('image-packages', { repo, digest: 'x' }),
     },
     invites: list('invites'),
+    licenses: list('licenses'),
     me: alone('me'),
     method: {
       full: at('method', { name: 'chainguard.platform.iam.v2.GroupsService.GetGroup', send: 'true', 'f.uid': org }),
@@ -124,6 +129,7 @@ function screens(world) {
     subscriptions: list('subscriptions'),
     'tag-history': one('tag-history', 'tag', tag, hollow.tag),
     tags: one('tags', 'repo', repo, hollow.repo),
+    'unindexed-sboms': list('unindexed-sboms'),
     upstreams: list('upstreams', { failed: 'true' }),
     why: {
       full: at('why', { identity, capabilities: 'repo.create,repo.delete', scope: group }), empty: '/console/why',

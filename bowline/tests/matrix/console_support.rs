@@ -133,9 +133,11 @@ pub(crate) fn address(path: &str, place: &Place) -> String {
         "" | "first-run" | "help" | "me" | "methods" | "operator" | "organizations" | "packages" => vec![],
         "access" | "advisories" | "audit" | "bindings" | "blocked" | "findings" | "groups" | "home" | "identities"
         | "invites" | "policies" | "posture" | "providers" | "repositories" | "roles" | "subscriptions"
-        | "upstreams" | "audit-verify" | "first-run/provider" | "first-run/person" | "identities/new" => {
+        | "upstreams" | "licenses" | "unindexed-sboms" | "audit-verify" | "first-run/provider" | "first-run/person"
+        | "identities/new" => {
             vec![("in", group)]
         }
+        "find" => vec![("in", group), ("license", "MIT".into())],
         "first-run/test" | "first-run/save" => {
             vec![("in", group), ("issuer", "https://issuer.example".into()), ("client", "bowline".into())]
         }

@@ -3,10 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_core::Clock as _;
+use bowline_identity::people;
 use bowline_registry::components::SbomPosition;
 use bowline_server::{Plan, collect};
 use bowline_store::Engine;
-use bowline_testkit::{Actor, TestServer, each_engine};
+use bowline_testkit::{Actor, Browser, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::documents::{artifact, push};
@@ -322,6 +323,37 @@ async fn images_with_a_vulnerability_are_found_by_their_newest_report(server: &T
     }
 }
 
+/// A browser in which the operator is signed in, by a link that works once.
+async fn browser_of_operator(server: &TestServer) -> Browser {
+    let db = &server.server().parts().storage.db;
+    let code = people::create_operator_link(db, [7; 16], "a look", server.clock().now()).await.expect("a link");
+    let browser = server.browser();
+    browser.post("/oauth/operator", &[("code", &code), ("answer", "console")]).await;
+    browser
+}
+
+async fn pages_show_images_licenses_and_what_is_not_indexed(server: &TestServer) {
+    let (org, client, [old, ..]) = filled(server).await;
+    attach(&client, &format!("{org}/old"), &old, "application/spdx+json", "no JSON").await;
+    let browser = browser_of_operator(server).await;
+    let page = async |path: &str| {
+        let reply = browser.get(path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.text()
+    };
+    let empty = page(&format!("/console/find?in={org}")).await;
+    assert!(empty.contains("Give one condition at least") && !empty.contains("<table"), "{empty}");
+    let found = page(&format!("/console/find?in={org}&package={LOG4J}&below=2.17.1")).await;
+    for text in ["2.14.1", "2.9", "1 SBOM is not indexed", &*format!("digest={}", old.replace(':', "%3A"))] {
+        assert!(found.contains(text), "{text}: {found}");
+    }
+    assert!(!found.contains("2.17.1</code>"), "only what is below: {found}");
+    let licenses = page(&format!("/console/licenses?in={org}")).await;
+    assert!(licenses.contains("license=Apache-2.0") && licenses.contains("MIT OR GPL-3.0-only"), "{licenses}");
+    let unindexed = page(&format!("/console/unindexed-sboms?in={org}")).await;
+    assert!(unindexed.contains("unreadable"), "{unindexed}");
+}
+
 each_engine!(
     multi_thread: images_are_found_by_package_version_license_and_digest,
     licenses_are_counted_by_packages_and_images,
@@ -330,4 +362,5 @@ each_engine!(
     sboms_of_earlier_pushes_are_indexed_later,
     what_is_not_indexed_is_listed_with_the_reason,
     images_with_a_vulnerability_are_found_by_their_newest_report,
+    pages_show_images_licenses_and_what_is_not_indexed,
 );

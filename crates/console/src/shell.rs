@@ -55,7 +55,14 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
             ("/console/why", "Why?"),
         ],
     ),
-    ("Images", &[("/console/repositories", "Repositories"), ("/console/upstreams", "Upstreams")]),
+    (
+        "Images",
+        &[
+            ("/console/repositories", "Repositories"),
+            ("/console/find", "Find images"),
+            ("/console/upstreams", "Upstreams"),
+        ],
+    ),
     (
         "Vulnerabilities",
         &[("/console/findings", "Findings"), ("/console/posture", "Posture"), ("/console/advisories", "Advisories")],

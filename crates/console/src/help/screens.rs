@@ -221,6 +221,24 @@ pub(super) const SCREENS: &[Screen] = &[
          what was fetched before.",
     ),
     screen(
+        "/console/find",
+        "Find images",
+        "Images that contain a package, or one below a version, have a license, or have a vulnerability in their newest scan. \
+         Packages and licenses come from attached SBOMs, so that an image without one is not found.",
+    ),
+    screen(
+        "/console/licenses",
+        "Licenses",
+        "The licenses of the components of all images, with how many packages and images have each. Its export as CSV is a \
+         report for a lawyer.",
+    ),
+    screen(
+        "/console/unindexed-sboms",
+        "SBOMs that are not indexed",
+        "SBOMs that searches do not read, with the reason: too large, unreadable, or not read yet. A search does not find \
+         their images.",
+    ),
+    screen(
         "/console/findings",
         "Findings",
         "Vulnerabilities of packages in images, from their newest scans, with the version that fixes each one. A finding is \

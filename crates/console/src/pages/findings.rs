@@ -82,7 +82,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Findings", html! { (filters(visit, &["in"], &fields)) (list.render(visit)) }))
 }
 
-fn scope(visit: &Visit) -> Option<String> {
+pub(super) fn scope(visit: &Visit) -> Option<String> {
     Some(visit.scope()).filter(|scope| !scope.is_empty())
 }
 

@@ -120,7 +120,7 @@ fn about(group: &Group) -> Markup {
 }
 
 fn contents(uid: &str) -> Markup {
-    const LISTS: [(&str, &str); 14] = [
+    const LISTS: [(&str, &str); 15] = [
         ("/console/identities", "Identities"),
         ("/console/access", "Who has access"),
         ("/console/bindings", "Role bindings"),
@@ -128,6 +128,7 @@ fn contents(uid: &str) -> Markup {
         ("/console/invites", "Invitations"),
         ("/console/providers", "Identity providers"),
         ("/console/repositories", "Repositories"),
+        ("/console/find", "Find images"),
         ("/console/upstreams", "Upstreams"),
         ("/console/findings", "Findings"),
         ("/console/posture", "Posture"),

@@ -9,6 +9,7 @@ mod audit_verify;
 mod bindings;
 mod checklist;
 mod decisions;
+mod find;
 mod findings;
 pub(crate) mod first_run;
 mod groups;
@@ -85,6 +86,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/decision", decisions::show),
     page!("/console/deliveries", subscriptions::deliveries),
     page!("/console/delivery", subscriptions::delivery),
+    page!("/console/find", find::images),
     page!("/console/findings", findings::list),
     page!("/console/first-run", first_run::show),
     page!("/console/first-run/person", first_run::person),
@@ -108,6 +110,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/image", images::show),
     page!("/console/image-packages", images::packages),
     page!("/console/invites", joining::invites),
+    page!("/console/licenses", find::licenses),
     page!("/console/me", me::show),
     page!("/console/method", method::show),
     page!("/console/methods", methods::list),
@@ -128,6 +131,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/subscriptions", subscriptions::list),
     page!("/console/tag-history", image_changes::tag_history),
     page!("/console/tags", repositories::tags),
+    page!("/console/unindexed-sboms", find::unindexed),
     page!("/console/upstreams", findings::upstreams),
     page!("/console/why", why::show),
 ];
