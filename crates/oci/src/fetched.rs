@@ -265,10 +265,7 @@ fn announced(opened: &Opened, size: u64) -> Result<(), Problem> {
 }
 
 /// The parts of a response; what breaks it off is noted.
-fn parts<'a>(
-    opened: Opened,
-    broken: &'a StdMutex<Option<FetchError>>,
-) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a {
+fn parts(opened: Opened, broken: &StdMutex<Option<FetchError>>) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
     futures_util::stream::try_unfold(opened, async move |mut opened| match opened.chunk().await {
         Ok(part) => Ok(part.map(|part| (part, opened))),
         Err(error) => {

@@ -44,6 +44,9 @@ pub struct PullThroughArgs {
     root: PathBuf,
 }
 
+/// Renders the files of a client for the host of this registry.
+type RenderFiles = fn(&str, &[PullThrough]) -> Vec<ClientFile>;
+
 fn pull_through(text: &str) -> Result<PullThrough, String> {
     let (registry, group) = text.split_once('=').ok_or("must be REGISTRY=GROUP, such as docker.io=acme/mirrors")?;
     require_plain_host(registry).map_err(|error| error.to_string())?;
@@ -72,7 +75,7 @@ fn require_plain_host(host: &str) -> Result<(), CliError> {
 /// # Errors
 /// A host is not valid, a file has other content, or one cannot be written.
 pub fn run(command: ConfigureCommand) -> Result<(), CliError> {
-    let (args, render): (_, fn(&str, &[PullThrough]) -> Vec<ClientFile>) = match command {
+    let (args, render): (_, RenderFiles) = match command {
         ConfigureCommand::Containerd(args) => (args, files::containerd),
         ConfigureCommand::Podman(args) => (args, files::podman),
         ConfigureCommand::Docker(args) => (args, files::docker),

@@ -196,9 +196,8 @@ impl Registry {
     pub async fn sweep_fetches(&self) -> Result<u64, Error> {
         let now = self.pipeline.clock.now();
         let db = self.pipeline.db.from_reserve();
-        let written = db.write_scratch(move |tx| {
-            Box::pin(async move { lease::sweep(tx, "fetch ", "fetch!", now - LEASE).await })
-        });
+        let written = db
+            .write_scratch(move |tx| Box::pin(async move { lease::sweep(tx, "fetch ", "fetch!", now - LEASE).await }));
         written.await
     }
 }
