@@ -117,14 +117,14 @@ impl Distribution {
         self.content.begin(id)?;
         let tail = FailedUnlessFinished(self.content.tail(id, &fetch.digest)?);
         fetch.arrives(tail.0.follower());
-        let broken = StdMutex::new(None);
+        let interruption = StdMutex::new(None);
         let growth = Mutex::new(Growth::of(upload));
-        let parts = self.noted(parts(opened, &broken), &growth);
+        let parts = self.noted(parts(opened, &interruption), &growth);
         let appended = self.content.append_followed(id, parts, fetch.blob.size, &tail.0).await;
         if let Some(refusal) = growth.into_inner().refusal {
             return Err(Cause::Here(refusal.into()));
         }
-        if let Some(error) = broken.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(error) = interruption.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(Cause::Upstream(Problem::of_response(error)));
         }
         match appended {
@@ -265,11 +265,14 @@ fn announced(opened: &Opened, size: u64) -> Result<(), Problem> {
 }
 
 /// The parts of a response; what breaks it off is noted.
-fn parts(opened: Opened, broken: &StdMutex<Option<FetchError>>) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
+fn parts(
+    opened: Opened,
+    interruption: &StdMutex<Option<FetchError>>,
+) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
     futures_util::stream::try_unfold(opened, async move |mut opened| match opened.chunk().await {
         Ok(part) => Ok(part.map(|part| (part, opened))),
         Err(error) => {
-            *broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *interruption.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             Err(BodyError)
         }
     })
