@@ -59,7 +59,7 @@ pub enum FetchState {
     Stored(StoredBlob),
     /// The id of the upload that it goes to.
     UnderWay(String),
-    /// A moment ago.
+    /// It failed a moment ago, for this reason.
     Failed(FetchFailure),
     /// No server fetches it.
     Absent,
