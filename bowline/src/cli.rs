@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use bowline_cli::{
-    advisories, api, auth, complete, context, credential_helper, credential_provider, feeds, libraries, mcp,
+    advisories, api, auth, complete, configure, context, credential_helper, credential_provider, feeds, libraries, mcp,
     organization, registry, resources, schema, search, vulns,
 };
 #[cfg(feature = "server")]
@@ -122,6 +122,9 @@ enum Command {
     Mcp(Box<mcp::McpCommand>),
     /// Give kubelets credentials for the registry: the plugin bowline-credential-provider
     CredentialProvider(Box<credential_provider::CredentialProviderCommand>),
+    /// Configure container clients to pull images of other registries through this one
+    #[command(subcommand)]
+    Configure(configure::ConfigureCommand),
     /// Contexts: the servers that commands use
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -288,6 +291,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Api(command) => Ok(block_on(api::run(*command))?),
         Command::Mcp(command) => Ok(block_on(mcp::run(*command))?),
         Command::CredentialProvider(command) => Ok(block_on(credential_provider::run(*command))?),
+        Command::Configure(command) => Ok(configure::run(command)?),
         Command::Context(command) => Ok(context::run(command)?),
         Command::Completion(command) => completion::completion(&command),
         Command::Man(command) => completion::man(&command, described()),

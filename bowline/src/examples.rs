@@ -17,6 +17,16 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("auth token", "auth token --audience registry.example.com"),
     ("auth logout", "auth logout"),
     ("auth configure-docker", "auth configure-docker --registry registry.example.com --helper-directory tools"),
+    (
+        "configure containerd",
+        "configure containerd --registry registry.example.com --mirror docker.io=acme/mirrors --mirror quay.io=acme/quay",
+    ),
+    ("configure podman", "configure podman --registry registry.example.com --mirror docker.io=acme/mirrors"),
+    ("configure docker", "configure docker --registry registry.example.com --mirror docker.io=acme/mirrors"),
+    (
+        "configure k3s",
+        "configure k3s --registry registry.example.com --mirror docker.io=acme/mirrors --write --root image",
+    ),
     ("auth pull-token create", "auth pull-token create --parent acme --name laptop --ttl 720h"),
     ("auth pull-token list", "auth pull-token list --parent acme"),
     ("auth pull-token delete", "auth pull-token delete $PULL_TOKEN --yes"),

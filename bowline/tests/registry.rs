@@ -26,6 +26,8 @@ mod fake_upstream;
 mod fetching;
 #[path = "registry/full_disk.rs"]
 mod full_disk;
+#[path = "registry/hostile.rs"]
+mod hostile;
 #[path = "registry/image_packages.rs"]
 mod image_packages;
 #[path = "registry/limits.rs"]
@@ -38,6 +40,8 @@ mod manifests;
 mod mirrors;
 #[path = "registry/mounts.rs"]
 mod mounts;
+#[path = "registry/namespaces.rs"]
+mod namespaces;
 #[path = "registry/open_uploads.rs"]
 mod open_uploads;
 #[path = "registry/oracle.rs"]
@@ -64,6 +68,8 @@ mod slow;
 mod sources;
 #[path = "registry/stored_bytes.rs"]
 mod stored_bytes;
+#[path = "registry/streaming.rs"]
+mod streaming;
 #[path = "registry/support.rs"]
 mod support;
 #[path = "registry/upstream_accounts.rs"]

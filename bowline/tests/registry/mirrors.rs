@@ -81,7 +81,7 @@ async fn what_is_missing_is_fetched_once_and_kept(engine: Engine) {
     let failed = "SELECT count(*) FROM upstream_syncs WHERE status = 3";
     assert_eq!(number(&here, failed).await, 1);
     let config = format!("/v2/{name}/blobs/{}", digest(CONFIG_BYTES));
-    assert_eq!(reader.get(&config).await.status, 502, "it was never fetched");
+    assert_eq!(reader.get(&config).await.status, 503, "it was never fetched");
     here.stop().await;
 }
 

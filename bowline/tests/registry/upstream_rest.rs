@@ -56,18 +56,22 @@ async fn an_upstream_that_fails_rests_for_a_while(server: &TestServer) {
     // It says itself for how long, for all of the repository.
     upstream.state().status = Some((429, Some(30)));
     let refused = at("app", "2").await;
-    assert!(refused.status == 502 && refused.text().contains("refused too many requests"), "{}", refused.text());
+    assert!(
+        code(&refused, 429) == "TOOMANYREQUESTS" && refused.text().contains("refused too many requests"),
+        "{}",
+        refused.text()
+    );
     upstream.seen();
     upstream.state().status = None;
     later(29);
-    assert_eq!((at("app", "3").await.status, upstream.seen().len()), (502, 0));
+    assert_eq!((at("app", "3").await.status, upstream.seen().len()), (429, 0));
     assert_eq!(at("other", "3").await.status, 200, "another repository may be asked");
     later(2);
     assert_eq!(at("app", "3").await.json(), theirs);
 
     // Never longer than a minute, and what is here is served meanwhile.
     upstream.state().status = Some((429, Some(86_400)));
-    assert_eq!(at("app", "4").await.status, 502);
+    assert_eq!(at("app", "4").await.status, 429);
     assert_eq!(at("app", "here").await.json(), theirs);
     upstream.state().status = None;
     later(61);
@@ -82,10 +86,14 @@ async fn a_host_that_does_not_answer_is_not_waited_for_by_everybody(server: &Tes
     mirror(server, &org, format!("http://{address}"), &[]).await;
     let at = async |name: &str| pusher.get(&format!("/v2/{org}/{name}/manifests/1")).await;
     let refused = at("app").await;
-    assert!(refused.status == 502 && refused.text().contains("no connection"), "{}", refused.text());
+    assert!(
+        code(&refused, 503) == "MANIFEST_UNKNOWN" && refused.text().contains("no connection"),
+        "{}",
+        refused.text()
+    );
     let listener = tokio::net::TcpListener::bind(address).await.unwrap();
     let upstream = FakeUpstream::listen(listener, Scheme::Open, Some(image(b"theirs")));
-    assert_eq!((at("app").await.status, at("other").await.status), (502, 502));
+    assert_eq!((at("app").await.status, at("other").await.status), (503, 503));
     assert_eq!(upstream.seen().len(), 0);
     server.clock().advance(Duration::from_secs(11));
     assert_eq!((at("app").await.status, at("other").await.status), (200, 200));

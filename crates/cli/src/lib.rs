@@ -9,6 +9,7 @@ pub mod advisories;
 pub mod api;
 pub mod auth;
 pub mod complete;
+pub mod configure;
 pub mod context;
 pub mod credential_helper;
 pub mod credential_provider;

@@ -12,6 +12,7 @@ use crate::error::ContentError;
 use crate::local::{FullCheck, Local};
 use crate::objects::Objects;
 use crate::reader::Reader;
+use crate::tail::Tail;
 use crate::writing::{self, Hold};
 
 /// Maximum number of parts of a body that wait to be written: bounds the memory of a transfer.
@@ -23,11 +24,11 @@ pub(crate) const WAITING: usize = 4;
 /// uploads of one digest never share their bytes, so that removing one replica leaves the others.
 #[derive(Clone, Debug)]
 pub struct Content {
-    backend: BlobBackend,
+    pub(crate) backend: BlobBackend,
 }
 
 #[derive(Clone, Debug)]
-enum BlobBackend {
+pub(crate) enum BlobBackend {
     Local(Arc<Local>),
     Objects(Arc<Objects>),
 }
@@ -60,11 +61,13 @@ pub struct Shard {
 }
 
 /// Parameters of a body that is appended to an upload.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Addition {
     pub(crate) start: Option<u64>,
     pub(crate) algorithm: Algorithm,
     pub(crate) limit: u64,
+    /// Shows readers what has been written.
+    pub(crate) tail: Option<Tail>,
 }
 
 impl Addition {
@@ -155,7 +158,13 @@ impl Content {
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
     {
-        let addition = Addition { start, algorithm, limit };
+        self.add(id, Addition { start, algorithm, limit, tail: None }, body).await
+    }
+
+    pub(crate) async fn add<S, E>(&self, id: &str, addition: Addition, body: S) -> Result<u64, ContentError>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send,
+    {
         let (sender, parts) = mpsc::channel::<Part>(WAITING);
         let writer = match &self.backend {
             BlobBackend::Local(local) => {
@@ -354,7 +363,7 @@ where
 
 #[cfg(test)]
 #[path = "content_tests.rs"]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(test)]
 #[path = "local_tests.rs"]

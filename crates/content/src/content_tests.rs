@@ -8,23 +8,23 @@ use super::*;
 use crate::local::FullCheck;
 
 /// Where content is kept while a test opens it, once or again.
-pub(super) enum Kept {
+pub(crate) enum Kept {
     Directory(tempfile::TempDir),
     Objects(Arc<InMemory>),
 }
 
 impl Kept {
-    fn places() -> [Kept; 2] {
+    pub(crate) fn places() -> [Kept; 2] {
         [Kept::Directory(tempfile::tempdir().unwrap()), Kept::Objects(Arc::default())]
     }
 
-    pub(super) fn directory() -> (Kept, Content) {
+    pub(crate) fn directory() -> (Kept, Content) {
         let [directory, _] = Kept::places();
         let content = directory.open();
         (directory, content)
     }
 
-    pub(super) fn open(&self) -> Content {
+    pub(crate) fn open(&self) -> Content {
         match self {
             Kept::Directory(directory) => Content::open(directory.path(), FullCheck::new(|| false)).unwrap(),
             Kept::Objects(store) => Content::in_objects(store.clone(), "some/where", drawn).unwrap(),

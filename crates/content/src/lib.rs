@@ -2,7 +2,7 @@
 //!
 //! An upload grows by [`Content::append`], in any number of calls and across restarts. [`Content::finish`]
 //! compares its digest, moves the bytes to their final location, and makes both durable before it returns;
-//! nothing is ever visible in part. What a blob is *for* is not known here: links are in the database.
+//! a [`Tail`] alone shows an upload before that. What a blob is *for* is not known here: links are in the database.
 
 mod content;
 mod digest;
@@ -12,6 +12,7 @@ mod hasher;
 mod local;
 mod objects;
 mod reader;
+mod tail;
 mod under_way;
 mod writing;
 
@@ -20,3 +21,4 @@ pub use digest::{Algorithm, Digest, DigestError};
 pub use error::ContentError;
 pub use local::FullCheck;
 pub use reader::Reader;
+pub use tail::{Follower, HELD_BACK, Tail};

@@ -103,6 +103,15 @@ impl Local {
         files::create_private(&self.upload(id)).map(|_| ())
     }
 
+    /// Opens an upload's file to read it while others write; absent if there is none.
+    pub(crate) fn open_upload(&self, id: &str) -> Result<Option<File>, ContentError> {
+        match File::open(self.upload(id)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(crate) fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
         files::size(&self.upload(id))?.ok_or(ContentError::UnknownUpload)
     }

@@ -139,7 +139,8 @@ impl Objects {
         let limit = addition.limit.min(MAX_PARTS * PART as u64);
         let known = busy.recall(before, addition.algorithm);
         let mut draft = Draft::new(&self.store, self.chunk(busy.id(), before));
-        match draft.fill(before, parts, known.clone(), limit).await {
+        let addition = Addition { limit, ..addition };
+        match draft.fill(before, parts, known.clone(), &addition).await {
             Ok((size, hasher)) => {
                 if size > before {
                     draft.finish().await?;
@@ -290,7 +291,7 @@ impl Draft<'_> {
         before: u64,
         mut parts: mpsc::Receiver<Part>,
         mut hasher: Option<Hasher>,
-        limit: u64,
+        addition: &Addition,
     ) -> Result<(u64, Option<Hasher>), ContentError> {
         let mut size = before;
         loop {
@@ -300,10 +301,13 @@ impl Draft<'_> {
                 None => return Err(ContentError::Interrupted),
             };
             size += part.len() as u64;
-            if size > limit {
-                return Err(ContentError::TooLarge(limit));
+            if size > addition.limit {
+                return Err(ContentError::TooLarge(addition.limit));
             }
             self.write(&part).await?;
+            if let Some(tail) = &addition.tail {
+                tail.push(&part, size);
+            }
             if let Some(hasher) = &mut hasher {
                 hasher.update(&part);
             }

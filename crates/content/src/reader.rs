@@ -11,7 +11,7 @@ use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 use crate::error::ContentError;
 
 /// Bytes read from a file at a time.
-const CHUNK: u64 = 256 * 1024;
+pub(crate) const CHUNK: u64 = 256 * 1024;
 /// Parts up to this many bytes are read in one call: a blocking thread would cost more.
 const SMALL: u64 = 64 * 1024;
 
@@ -101,7 +101,7 @@ fn object(
     futures_util::stream::once(opened).try_flatten().map_err(std::io::Error::other)
 }
 
-fn chunk(file: &File, at: u64, length: u64) -> Result<Bytes, std::io::Error> {
+pub(crate) fn chunk(file: &File, at: u64, length: u64) -> Result<Bytes, std::io::Error> {
     let mut chunk = BytesMut::zeroed(length as usize);
     file.read_exact_at(&mut chunk, at)?;
     Ok(chunk.freeze())

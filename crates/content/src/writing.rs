@@ -17,6 +17,7 @@ use crate::error::ContentError;
 use crate::files::{hash_of, remove, sync_directory};
 use crate::hasher::Hasher;
 use crate::local::Local;
+use crate::tail::Tail;
 use crate::under_way::Busy;
 
 /// Bytes after which the disk is set to work while a body still arrives.
@@ -120,6 +121,7 @@ struct Growing {
     known: Option<Hasher>,
     hasher: Option<Hasher>,
     limit: u64,
+    tail: Option<Tail>,
 }
 
 impl Growing {
@@ -128,18 +130,26 @@ impl Growing {
         let before = file.metadata()?.len();
         addition.require_start(before)?;
         let known = hold.busy.recall(before, addition.algorithm);
-        Ok(Growing { hold, file, before, size: before, hasher: known.clone(), known, limit: addition.limit })
+        let Addition { limit, tail, .. } = addition;
+        Ok(Growing { hold, file, before, size: before, hasher: known.clone(), known, limit, tail })
     }
 
     /// Writes what has arrived; whether that was the end. Nothing at all means that the body broke off.
     fn write(mut self, arrived: &[Part]) -> Result<(Growing, bool), ContentError> {
-        match self.write_all(arrived) {
+        let written = self.write_all(arrived);
+        if let (Ok(_), Some(tail)) = (&written, &self.tail) {
+            tail.has_grown(self.size);
+        }
+        match written {
             Ok(true) => {
                 self.hold.busy.insert(self.size, self.hasher.take());
                 Ok((self, true))
             }
             Ok(false) => Ok((self, false)),
             Err(error) => {
+                if let Some(tail) = &self.tail {
+                    tail.fail();
+                }
                 self.file.set_len(self.before)?;
                 self.hold.busy.insert(self.before, self.known.take());
                 Err(error)

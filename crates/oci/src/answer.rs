@@ -33,6 +33,38 @@ impl Refused {
         self
     }
 
+    /// The refusal of what an upstream would have had to give, with the status that its failure leads to.
+    pub(crate) fn of_upstream(status: u16, absent: RefusalCode, message: impl Into<String>) -> Refused {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        match status {
+            StatusCode::TOO_MANY_REQUESTS => Refused::new(RefusalCode::TooManyRequests, message),
+            status => Refused::new(absent, message).with_status(status),
+        }
+    }
+
+    pub(crate) fn with_retry_after(self, seconds: u64) -> Refused {
+        self.with_header(header::RETRY_AFTER, seconds.to_string())
+    }
+
+    /// The status of the response.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status.unwrap_or_else(|| match &self.error {
+            RegistryError::Refused(refusal) => protocol_code(refusal.code).1,
+            RegistryError::Failed(error) => {
+                StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        })
+    }
+
+    /// The same refusal for another client.
+    pub(crate) fn again(&self) -> Refused {
+        let error = match &self.error {
+            RegistryError::Refused(refusal) => RegistryError::Refused(refusal.clone()),
+            RegistryError::Failed(error) => RegistryError::Failed(again(error)),
+        };
+        Refused { error, status: self.status, headers: self.headers.clone() }
+    }
+
     pub(crate) fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Refused {
         self.headers.push((name, value.into()));
         self
@@ -83,6 +115,12 @@ impl From<ContentError> for Refused {
             ContentError::Objects(error) => RegistryError::Failed(Error::unavailable(error)).into(),
         }
     }
+}
+
+/// The same error for another client; its cause is in the log already.
+fn again(error: &Error) -> Error {
+    let same = Error::new(error.reason(), error.message().to_owned());
+    error.details().iter().cloned().fold(same, Error::with)
 }
 
 /// Name and status of a code.

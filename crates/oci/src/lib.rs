@@ -10,6 +10,7 @@ mod body;
 mod browser;
 mod credentials;
 mod fetched;
+mod fetches;
 mod lists;
 mod manifests;
 mod pull_through;
@@ -32,7 +33,7 @@ use bowline_content::{Content, ContentError};
 use bowline_core::Error;
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_pipeline::{Pipeline, RequestOrigin};
-use bowline_registry::content::{Registry, RegistryClient};
+use bowline_registry::content::{RefusalCode, Registry, RegistryClient};
 
 use answer::{Answer, Refused};
 use route::Target;
@@ -48,6 +49,7 @@ pub struct Distribution {
     pipeline: Arc<Pipeline>,
     exchanged: credentials::Exchanged,
     upstream: Arc<Upstream>,
+    fetches: fetches::Fetches,
     /// Address of the token service, and the name of this one, as challenges say them.
     realm: String,
     service: String,
@@ -61,7 +63,8 @@ impl Distribution {
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
         let exchanged = credentials::Exchanged::default();
-        Distribution { registry, content, pipeline, exchanged, upstream, realm, service }
+        let fetches = fetches::Fetches::new();
+        Distribution { registry, content, pipeline, exchanged, upstream, fetches, realm, service }
     }
 
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
@@ -81,11 +84,19 @@ impl Distribution {
                 }
             }
         };
+        if let Err(error) = self.registry.sweep_fetches().await {
+            tracing::warn!(%error, "rows of ended fetches stay; trying again later");
+        }
         let swept = self.sweep_uploads().await.map_err(|refused| {
             tracing::warn!(error = ?refused.error, "the bytes of ended uploads stay; trying again later");
             Error::internal(format!("the bytes of ended uploads stay: {:?}", refused.error))
         });
         expired.and(swept)
+    }
+
+    /// Blobs that are being fetched from upstreams.
+    pub fn fetches_under_way(&self) -> usize {
+        self.fetches.count()
     }
 
     /// The files are listed first: one without a row after that is no one's, since the row of an upload is there before
@@ -100,6 +111,19 @@ impl Distribution {
             }
         }
         Ok(())
+    }
+}
+
+impl Distribution {
+    /// The target of a request, which `ns` may name as an image of another registry.
+    async fn selected(&self, request: &DistributionRequest, target: &Target) -> Result<Target, Refused> {
+        let (Some(namespace), Some(name)) = (request.parameter("ns"), target.name()) else { return Ok(target.clone()) };
+        let selected = self.registry.in_namespace(&request.client, name, namespace).await?;
+        if selected != *name && !matches!(request.method, Method::GET | Method::HEAD) {
+            let message = format!("\"ns\" selects an upstream for pulls: push to \"{selected}\" without it");
+            return Err(Refused::new(RefusalCode::Unsupported, message));
+        }
+        Ok(target.of(selected))
     }
 }
 
@@ -158,7 +182,7 @@ async fn serve(State(distribution): Shared, Extension(origin): Extension<Request
 }
 
 async fn answer(
-    distribution: &Distribution,
+    distribution: &Arc<Distribution>,
     request: Request,
     target: &Target,
     origin: RequestOrigin,
@@ -177,6 +201,7 @@ async fn answer(
     );
     let query = route::query(head.uri.query().unwrap_or(""))?;
     let request = DistributionRequest { client, method: head.method, headers: head.headers, query };
+    let target = &distribution.selected(&request, target).await?;
     match target {
         Target::Base => lists::base(&request, known.has_credential),
         Target::Catalog => distribution.catalog(&request).await,

@@ -1,13 +1,11 @@
 //! What is not here, or may be out of date, and comes from another registry.
 
-use std::fmt;
-
 use axum::http::{Method, StatusCode, header};
 use bowline_authn::guarded::Opened;
 use bowline_content::Digest;
 use bowline_registry::content::{
     Config, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Name, PulledManifest, PushedManifest, Reference, RefusalCode,
-    RegistryError, StoredBlob, UpstreamConfig,
+    RegistryError, StoredBlob, UpstreamBlob, UpstreamConfig,
 };
 
 use crate::answer::{CONTENT_DIGEST, Refused};
@@ -130,7 +128,8 @@ impl Distribution {
             Err(unanswered) => return Err(self.without(request, name, &unanswered).await?),
         };
         let (stated, content_type) = (stated_digest(&opened), text_of(&opened, header::CONTENT_TYPE));
-        let content = opened.whole(MAX_MANIFEST_BYTES).await.map_err(away)?.to_vec();
+        let whole = opened.whole(MAX_MANIFEST_BYTES).await;
+        let content = whole.map_err(|error| away(error.into(), RefusalCode::ManifestUnknown))?.to_vec();
         let named = match (reference, stated) {
             (Reference::Tag(_), Some(stated)) => Reference::Digest(stated),
             _ => reference.clone(),
@@ -158,7 +157,7 @@ impl Distribution {
             tracing::warn!(%name, problem, "the upstream request failed");
             self.registry.note_upstream(&request.client, name, None, Some(&problem)).await?;
         }
-        Ok(away(unanswered.problem))
+        Ok(away(unanswered.problem, RefusalCode::ManifestUnknown))
     }
 
     /// The config that an image names, to be looked into; an image without one is an image none the less.
@@ -175,27 +174,32 @@ impl Distribution {
         request: &DistributionRequest,
         name: &Name,
         digest: &Digest,
-    ) -> Result<StoredBlob, Refused> {
+    ) -> Result<AvailableBlob, Refused> {
         let found = self.registry.pull_blob(&request.client, name, digest.as_str()).await;
         match found {
             Err(error) if is_absent(&error) => {
                 if self.registry.sync_blob(&request.client, name, digest.as_str()).await? {
-                    return Ok(self.registry.pull_blob(&request.client, name, digest.as_str()).await?);
+                    let stored = self.registry.pull_blob(&request.client, name, digest.as_str()).await?;
+                    return Ok(AvailableBlob::Here(stored));
                 }
-                let lock = self.upstream.single_flight(&format!("{name} {digest}"));
-                let _only = lock.lock().await;
-                // Another request may have fetched it meanwhile.
-                if let Ok(blob) = self.registry.pull_blob(&request.client, name, digest.as_str()).await {
-                    return Ok(blob);
+                match self.registry.blob_upstream(&request.client, name, digest.as_str()).await? {
+                    Some(blob) => Ok(AvailableBlob::Upstream(blob)),
+                    // It may have been stored after it was looked for.
+                    None => match self.registry.pull_blob(&request.client, name, digest.as_str()).await {
+                        Ok(stored) => Ok(AvailableBlob::Here(stored)),
+                        Err(_) => Err(error.into()),
+                    },
                 }
-                let upstream = self.registry.blob_upstream(&request.client, name, digest.as_str()).await?;
-                let Some((upstream, size)) = upstream else { return Err(error.into()) };
-                self.fetch_blob(request, name, digest, &upstream, size).await?;
-                Ok(self.registry.pull_blob(&request.client, name, digest.as_str()).await?)
             }
-            found => Ok(found?),
+            found => Ok(AvailableBlob::Here(found?)),
         }
     }
+}
+
+/// Where a blob is.
+pub(crate) enum AvailableBlob {
+    Here(StoredBlob),
+    Upstream(UpstreamBlob),
 }
 
 fn is_absent(error: &RegistryError) -> bool {
@@ -217,7 +221,18 @@ pub(crate) fn stated_digest(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }
 
-pub(crate) fn away(problem: impl fmt::Display) -> Refused {
+/// The refusal of missing content whose upstream failed.
+pub(crate) fn away(problem: Problem, absent: RefusalCode) -> Refused {
+    let status = match problem {
+        Problem::Absent => StatusCode::NOT_FOUND,
+        Problem::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Problem::Away(_) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_GATEWAY,
+    };
     let message = format!("it is not here, and the upstream request failed: {problem}");
-    Refused::new(RefusalCode::ManifestUnknown, message).with_status(StatusCode::BAD_GATEWAY)
+    let refused = Refused::of_upstream(status.as_u16(), absent, message);
+    match problem {
+        Problem::Busy { .. } | Problem::Away(_) => refused.with_retry_after((problem.rest() / 1_000_000) as u64),
+        _ => refused,
+    }
 }

@@ -36,6 +36,22 @@ impl Target {
     }
 }
 
+impl Target {
+    /// The same of another repository.
+    pub(crate) fn of(&self, name: Name) -> Target {
+        match self.clone() {
+            target @ (Target::Base | Target::Catalog) => target,
+            Target::Manifest(_, reference) => Target::Manifest(name, reference),
+            Target::Blob(_, digest) => Target::Blob(name, digest),
+            Target::Uploads(_) => Target::Uploads(name),
+            Target::Upload(_, id) => Target::Upload(name, id),
+            Target::Tags(_) => Target::Tags(name),
+            Target::Referrers(_, digest) => Target::Referrers(name, digest),
+            Target::History(_, tag) => Target::History(name, tag),
+        }
+    }
+}
+
 /// Reads a path as it came over the wire.
 pub(crate) fn parse(path: &str) -> Result<Target, Refusal> {
     let path = percent::decode(path).ok_or_else(|| refusal(RefusalCode::NameInvalid, "the path is not UTF-8"))?;

@@ -105,6 +105,13 @@ impl Upstream {
         })
     }
 
+    /// Caches the failure of a response that had begun well.
+    pub(crate) fn note_problem(&self, upstream: &UpstreamConfig, rest: &str, problem: Problem) {
+        if let Ok(url) = address(&upstream.url, rest) {
+            self.caches.put_problem(UpstreamResource { upstream, rest }, &url, problem, self.clock.now());
+        }
+    }
+
     /// Sends a request, responds to challenges and follows redirects.
     async fn followed(
         &self,

@@ -59,3 +59,23 @@ pub async fn give_back(tx: &mut WriteTx, name: &str, holder: &str) -> Result<()>
     }
     Ok(())
 }
+
+/// Who has the lease, unless its end has come.
+pub async fn holder(tx: &mut ReadTx, name: &str, now: Micros) -> Result<Option<String>> {
+    let sql = "SELECT holder FROM leases WHERE name = $1 AND until >= $2";
+    tx.query_opt(sql, &[Value::from(name), Value::Int(now)], |row| row.text(0).map_err(Error::from)).await
+}
+
+/// Leaves a note in the holder's place until some time, in which no one takes the lease.
+pub async fn leave(tx: &mut WriteTx, name: &str, holder: &str, note: &str, until: Micros) -> Result<()> {
+    let sql = "UPDATE leases SET holder = $3, until = $4 WHERE name = $1 AND holder = $2";
+    let params = [Value::from(name), Value::from(holder), Value::from(note), Value::Int(until)];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+/// Removes the leases with names from `first` to before `end` that ended before a time. Returns how many.
+pub async fn sweep(tx: &mut WriteTx, first: &str, end: &str, before: Micros) -> Result<u64> {
+    let sql = "DELETE FROM leases WHERE name >= $1 AND name < $2 AND until < $3";
+    Ok(tx.execute(sql, &[Value::from(first), Value::from(end), Value::Int(before)]).await?)
+}

@@ -41,6 +41,7 @@ const WRITES: Described = ("bowline_writes_total", "Writes in these groups");
 const POOL: Described = ("bowline_database_connections", "Connections to PostgreSQL by state");
 const POOL_WAITING: Described =
     ("bowline_database_connection_waiters", "Transactions that wait for a connection to PostgreSQL");
+const FETCHES: Described = ("bowline_upstream_fetches", "Blobs that are on their way from upstreams");
 const COLLECTIONS: Described = ("bowline_garbage_collections_total", "Garbage collections by outcome");
 const COLLECTED: Described = ("bowline_garbage_removed_total", "What garbage collections removed, by kind");
 const COLLECTED_BYTES: Described =
@@ -61,8 +62,19 @@ const RETIRED_AT: Described = (
     "End of the last whole round of retention of this process, in seconds since the Unix epoch",
 );
 
-const GAUGES: &[Described] =
-    &[BUILD, KEY_AGE, NOT_AFTER, OPEN, WRITES_WAITING, POOL, POOL_WAITING, COLLECTED_AT, BACKED_UP_AT, RETIRED_AT];
+const GAUGES: &[Described] = &[
+    BUILD,
+    KEY_AGE,
+    NOT_AFTER,
+    OPEN,
+    WRITES_WAITING,
+    POOL,
+    POOL_WAITING,
+    FETCHES,
+    COLLECTED_AT,
+    BACKED_UP_AT,
+    RETIRED_AT,
+];
 const COUNTERS: &[Described] = &[
     RELOAD_FAILURES,
     REFUSED,
@@ -111,6 +123,7 @@ impl Metrics {
         self.measure_connections();
         self.measure_load();
         self.measure_background_work();
+        self.telemetry.set(FETCHES.0, &[], self.parts.distribution.fetches_under_way() as f64);
         disk::measure(&self.parts.storage.db, &self.parts.registry, &self.telemetry);
         self.measure_storage().await;
         self.telemetry.handle().render()

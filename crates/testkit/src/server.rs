@@ -62,6 +62,14 @@ impl TestServer {
         TestServer { server, options, base, clock, idp, wire, named, database, directory }
     }
 
+    /// Starts another server of the same PostgreSQL database, blobs and key. Callers know both by the same public
+    /// address, and tokens of the one are good at the other.
+    pub async fn beside(&self) -> Server {
+        let options = Options { base_url: Some(self.base.clone()), ..self.options.clone() };
+        let server = Server::start(&options, Arc::new(self.clock.clone())).await;
+        server.unwrap_or_else(|error| panic!("the second server does not start: {error}"))
+    }
+
     /// The same data in another server, at another address, after the first one was stopped in good order.
     pub async fn restarted(self) -> TestServer {
         self.restarted_with(|_| {}).await

@@ -9,6 +9,8 @@ const SECOND: Micros = 1_000_000;
 const ABSENT: Micros = 60 * SECOND;
 /// How long an upstream that is away is left alone where it does not say for how long.
 const AWAY: Micros = 10 * SECOND;
+/// How long a response that broke off is not requested again.
+const INTERRUPTED: Micros = 2 * SECOND;
 /// How long it is left alone at most, whatever it says.
 const LONGEST: Micros = 60 * SECOND;
 
@@ -41,6 +43,9 @@ pub(crate) enum Problem {
     /// No answer of the upstream itself.
     #[error("{0}")]
     Away(FetchError),
+    /// Content that is not what the manifest names.
+    #[error("the upstream sent {0} than the image names")]
+    Wrong(&'static str),
     /// Any other failure of this one request.
     #[error("{error}")]
     Failed { error: FetchError, rest: Micros },
@@ -78,6 +83,17 @@ impl Problem {
         }
     }
 
+    /// The failure of a response that had begun well. One that broke off may well succeed the next time.
+    pub(crate) fn of_response(error: FetchError) -> Problem {
+        let rest = if error == FetchError::Interrupted { INTERRUPTED } else { AWAY };
+        Problem::Failed { error, rest }
+    }
+
+    /// For how many microseconds the request is not sent again.
+    pub(crate) fn rest(self) -> Micros {
+        self.extent_and_ttl().1
+    }
+
     /// Extent of the failure, and for how many microseconds it is cached. A failure that a client can cause
     /// by a request of its own does not affect the requests of others.
     pub(super) fn extent_and_ttl(self) -> (Extent, Micros) {
@@ -86,6 +102,7 @@ impl Problem {
             Problem::Unidentified | Problem::Unknown(_) => (Extent::Repository, ABSENT),
             Problem::Busy { rest } => (Extent::Repository, rest),
             Problem::Away(_) => (Extent::Origin, AWAY),
+            Problem::Wrong(_) => (Extent::Resource, AWAY),
             Problem::Failed { rest, .. } => (Extent::Resource, rest),
         }
     }

@@ -44,6 +44,7 @@ pub use pulls::PullBacklog;
 pub use referrers::{Referrer, Referrers};
 pub use refusal::{Refusal, RefusalCode, RegistryError};
 pub use replication::credentials::Credentials;
+pub use replication::{BegunFetch, FetchFailure, FetchState, UpstreamBlob};
 pub use replication::{UpstreamAnswer, UpstreamChecks, UpstreamConfig, UpstreamRequests, UpstreamResult};
 pub use tag_lists::{Moved, TagPage};
 pub use upload_growth::OpenUpload;

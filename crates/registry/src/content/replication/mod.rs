@@ -23,10 +23,12 @@
 //! Content by digest does not change: once here, it stays. A source that does not respond changes nothing
 //! either.
 //!
-//! `sources` says where from, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
+//! `sources` says where from, `namespaces` which of several, `fetches` which blobs are on their way, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
 //! goes; `upstream_calls` shows that to callers, `upstream_checks` asks another registry for them.
 
 pub mod credentials;
+mod fetches;
+mod namespaces;
 pub(crate) mod sources;
 pub(crate) mod statuses;
 mod sync;
@@ -35,5 +37,6 @@ pub(crate) mod upstream_checks;
 pub(crate) mod upstream_tags;
 mod upstreams;
 
+pub use fetches::{BegunFetch, FetchFailure, FetchState, UpstreamBlob};
 pub use upstream_checks::{UpstreamAnswer, UpstreamChecks, UpstreamRequests, UpstreamResult};
 pub use upstreams::UpstreamConfig;

@@ -6,7 +6,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
-use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
+use bowline_contract::bowline::registry::v1::rpc::content::PullManifest;
 use bowline_contract::v1::registry::sync_status::Status;
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_core::{Error, Micros, Reason, Uidp};
@@ -17,11 +17,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use super::credentials::{self, Credentials};
 use super::sources::{self, Source};
 use super::upstream_tags;
-use crate::content::upload_growth::OpenUpload;
-use crate::content::uploads::{NO_IDENTITY, forget};
-use crate::content::{
-    Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredBlob, blobs, lookup, manifests,
-};
+use crate::content::{Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, manifests};
 use crate::{limits, paths, tags};
 
 /// Where the images of a repository come from.
@@ -130,7 +126,7 @@ impl Registry {
         read.await
     }
 
-    async fn upstream_for<M: Method<Request = Interaction>>(
+    pub(super) async fn upstream_for<M: Method<Request = Interaction>>(
         &self,
         client: &RegistryClient,
         name: &Name,
@@ -252,92 +248,6 @@ impl Registry {
         }
         note_status(tx, &repo, None, client.now()).await?;
         Ok(client.visit.record(tx, &call, Changed::many(changes, ())).await?)
-    }
-
-    /// Where a blob comes from that a manifest of the repository names, and how many bytes it has; absent if it may
-    /// only lie here.
-    pub async fn blob_upstream(
-        &self,
-        client: &RegistryClient,
-        name: &Name,
-        digest: &str,
-    ) -> Result<Option<(UpstreamConfig, u64)>, RegistryError> {
-        let Some(config) = self.upstream_for::<PullBlob>(client, name).await? else { return Ok(None) };
-        let (name, digest) = (name.clone(), digest.to_owned());
-        let read = self.pipeline.db.read(move |tx| {
-            Box::pin(async move {
-                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
-                let sql = "SELECT f.size FROM manifest_references f JOIN repo_manifests r ON r.digest = f.manifest
-                           WHERE f.digest = $1 AND r.repo = $2 LIMIT 1";
-                let params = [Value::from(&digest), Value::from(repo.as_str())];
-                Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
-            })
-        });
-        let size = read.await?;
-        Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (config, size)))
-    }
-
-    /// Begins to fetch a blob, under an id that was drawn at random. It counts against quotas as its bytes arrive, and no
-    /// identity can continue with it.
-    ///
-    /// # Errors
-    /// The repository is gone.
-    pub async fn begin_fetch(
-        &self,
-        client: &RegistryClient,
-        name: &Name,
-        id: &str,
-        digest: &str,
-    ) -> Result<OpenUpload, RegistryError> {
-        let (registry, now, name, id) = (self.clone(), client.now(), name.clone(), id.to_owned());
-        let written = self.pipeline.db.write_scratch(move |tx| {
-            let (registry, name, id) = (registry.clone(), name.clone(), id.clone());
-            Box::pin(async move {
-                let repo = repo_of(tx, &name).await?.ok_or_else(|| lookup::unknown(&name))?;
-                registry.insert_upload(tx, NO_IDENTITY, now, repo, id).await
-            })
-        });
-        let begun = OpenUpload { digest: Some(digest.to_owned()), ..written.await? };
-        let room = self.room_of(&begun).await?;
-        Ok(OpenUpload { room, ..begun })
-    }
-
-    /// Keeps a blob that was fetched under this id, whose bytes are durable: the upload that had brought it before, if
-    /// one had.
-    ///
-    /// # Errors
-    /// The client may not pull, the repository is gone, or a quota has no room.
-    pub async fn keep_fetched(
-        &self,
-        client: &RegistryClient,
-        name: &Name,
-        digest: &str,
-        id: &str,
-        blob: StoredBlob,
-    ) -> Result<Option<String>, RegistryError> {
-        let (registry, client, name, digest) = (self.clone(), client.clone(), name.clone(), digest.to_owned());
-        let id = id.to_owned();
-        let written = self.pipeline.db.write(move |tx| {
-            let (registry, client, name) = (registry.clone(), client.clone(), name.clone());
-            let (digest, id, blob) = (digest.clone(), id.clone(), blob.clone());
-            Box::pin(async move {
-                let repo = repo_of(tx, &name).await?.ok_or_else(|| lookup::unknown(&name))?;
-                let call = client.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
-                let call = call.map_err(|error| registry.refusal::<PullBlob>(&client, name.as_str(), error))?;
-                let before = blobs::put(tx, &digest, &blob, client.now()).await?;
-                let change = blobs::link(tx, &repo, &digest, client.now()).await?;
-                forget(tx, &id).await?;
-                let changed = Changed::many(change.into_iter().collect(), ());
-                client.visit.record(tx, &call, changed).await?;
-                Ok(before)
-            })
-        });
-        written.await
-    }
-
-    /// Ends a fetch without a blob.
-    pub async fn end_fetch(&self, id: &str) -> Result<(), RegistryError> {
-        self.forget_upload(id).await
     }
 }
 

@@ -1,0 +1,300 @@
+//! Uploads that readers follow while they grow.
+//!
+//! A reader takes what is stored at its own pace: from the upload's file, or from a bounded window of the newest bytes
+//! where an object store shows nothing before the end. The last bytes of every reader wait until the whole blob was
+//! verified and committed, so that no reader completes with bytes that turn out to be wrong.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _};
+use tokio::sync::watch;
+
+use crate::content::{Addition, BlobBackend, Content, is_id};
+use crate::digest::Digest;
+use crate::error::ContentError;
+use crate::reader::{CHUNK, Reader, chunk};
+
+/// Bytes at the end of each reader's part that wait for the whole blob to be verified.
+pub const HELD_BACK: u64 = 64 * 1024;
+/// Bytes of an upload to an object store that stay in memory for its readers.
+const WINDOW: usize = 8 << 20;
+
+/// How far an upload has come.
+#[derive(Clone, Debug)]
+enum Progress {
+    Growing(u64),
+    /// Verified and committed, under this upload's name.
+    Whole(Arc<str>),
+    Failed,
+}
+
+/// An upload that readers follow. Once all clones are dropped before the end, the readers' streams fail.
+#[derive(Clone, Debug)]
+pub struct Tail {
+    progress: Arc<watch::Sender<Progress>>,
+    bytes: Arc<TailBytes>,
+    content: Content,
+    digest: Digest,
+}
+
+/// Where the bytes are before the end.
+#[derive(Debug)]
+enum TailBytes {
+    File(Arc<File>),
+    Window(Mutex<Window>),
+}
+
+/// The newest bytes of an upload.
+#[derive(Debug, Default)]
+struct Window {
+    /// Position of the first byte.
+    start: u64,
+    size: usize,
+    parts: VecDeque<Bytes>,
+}
+
+impl Content {
+    /// Appends a body to a new upload like [`Content::append`], and shows the readers of `tail` each part once it is
+    /// written.
+    ///
+    /// # Errors
+    /// As [`Content::append`].
+    pub async fn append_followed<S, E>(&self, id: &str, body: S, limit: u64, tail: &Tail) -> Result<u64, ContentError>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send,
+    {
+        let (algorithm, tail) = (tail.digest().algorithm(), Some(tail.clone()));
+        self.add(id, Addition { start: Some(0), algorithm, limit, tail }, body).await
+    }
+
+    /// Lets readers follow an upload that has begun, and is to become a blob with this digest.
+    ///
+    /// # Errors
+    /// The upload does not exist.
+    pub fn tail(&self, id: &str, digest: &Digest) -> Result<Tail, ContentError> {
+        match &self.backend {
+            BlobBackend::Local(local) => {
+                let file = local.open_upload(id)?.ok_or(ContentError::UnknownUpload)?;
+                Ok(Tail::of_file(self.clone(), digest.clone(), file))
+            }
+            BlobBackend::Objects(_) => Ok(Tail::of_window(self.clone(), digest.clone())),
+        }
+    }
+
+    /// Lets readers follow an upload that another process writes to; absent if its bytes cannot be seen here, as in an
+    /// object store. [`Tail::measure`] moves it forward.
+    pub fn tail_elsewhere(&self, id: &str, digest: &Digest) -> Result<Option<Tail>, ContentError> {
+        match &self.backend {
+            BlobBackend::Local(local) if is_id(id) => {
+                Ok(local.open_upload(id)?.map(|file| Tail::of_file(self.clone(), digest.clone(), file)))
+            }
+            BlobBackend::Local(_) | BlobBackend::Objects(_) => Ok(None),
+        }
+    }
+}
+
+impl Tail {
+    pub(crate) fn of_file(content: Content, digest: Digest, file: File) -> Tail {
+        Tail::new(content, digest, TailBytes::File(Arc::new(file)))
+    }
+
+    pub(crate) fn of_window(content: Content, digest: Digest) -> Tail {
+        Tail::new(content, digest, TailBytes::Window(Mutex::default()))
+    }
+
+    fn new(content: Content, digest: Digest, bytes: TailBytes) -> Tail {
+        let (progress, _) = watch::channel(Progress::Growing(0));
+        Tail { progress: Arc::new(progress), bytes: Arc::new(bytes), content, digest }
+    }
+
+    /// A reader from any position.
+    pub fn follower(&self) -> Follower {
+        Follower {
+            progress: self.progress.subscribe(),
+            bytes: self.bytes.clone(),
+            content: self.content.clone(),
+            digest: self.digest.clone(),
+        }
+    }
+
+    pub(crate) fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// Shows readers that the upload's file has so many bytes.
+    pub(crate) fn has_grown(&self, size: u64) {
+        self.progress.send_replace(Progress::Growing(size));
+    }
+
+    /// Shows readers a part that an object store has taken, after which the upload has so many bytes.
+    pub(crate) fn push(&self, part: &Bytes, size: u64) {
+        if let TailBytes::Window(window) = &*self.bytes {
+            window.lock().unwrap_or_else(PoisonError::into_inner).push(part.clone());
+        }
+        self.has_grown(size);
+    }
+
+    /// Looks how far another process has come with the file; absent if it was removed.
+    ///
+    /// # Errors
+    /// The file cannot be examined.
+    pub fn measure(&self) -> Result<Option<u64>, Error> {
+        let TailBytes::File(file) = &*self.bytes else { return Ok(None) };
+        let found = file.metadata()?;
+        if found.nlink() == 0 {
+            return Ok(None);
+        }
+        let size = found.len();
+        if !matches!(*self.progress.borrow(), Progress::Growing(before) if before == size) {
+            self.has_grown(size);
+        }
+        Ok(Some(size))
+    }
+
+    /// Lets readers have the rest: the blob is verified and committed, with the bytes of `upload`.
+    pub fn finish(&self, upload: &str) {
+        self.progress.send_replace(Progress::Whole(upload.into()));
+    }
+
+    /// Ends all readers with an error, unless the upload has become a blob.
+    pub fn fail(&self) {
+        self.progress.send_if_modified(|progress| {
+            let is_open = matches!(progress, Progress::Growing(_));
+            if is_open {
+                *progress = Progress::Failed;
+            }
+            is_open
+        });
+    }
+}
+
+impl Window {
+    fn push(&mut self, part: Bytes) {
+        self.size += part.len();
+        self.parts.push_back(part);
+        while self.size > WINDOW && self.parts.len() > 1 {
+            let first = self.parts.pop_front().map_or(0, |first| first.len());
+            self.size -= first;
+            self.start += first as u64;
+        }
+    }
+
+    /// Bytes from `at` on and before `end`; absent if they have left the window.
+    fn read(&self, at: u64, end: u64) -> Option<Bytes> {
+        let mut start = self.start;
+        for part in &self.parts {
+            let next = start + part.len() as u64;
+            if (start..next).contains(&at) {
+                return Some(part.slice((at - start) as usize..(end.min(next) - start) as usize));
+            }
+            start = next;
+        }
+        None
+    }
+}
+
+/// A reader of an upload that still grows.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    progress: watch::Receiver<Progress>,
+    bytes: Arc<TailBytes>,
+    content: Content,
+    digest: Digest,
+}
+
+impl Follower {
+    /// Streams a part as its bytes arrive. Its last [`HELD_BACK`] bytes come once the whole blob was verified; the stream
+    /// fails if it is not.
+    pub fn stream(self, start: u64, length: u64) -> BoxStream<'static, Result<Bytes, Error>> {
+        let span = Span { at: start, held: start + length.saturating_sub(HELD_BACK), end: start + length };
+        let state = (Following::Growing(self), span);
+        futures_util::stream::try_unfold(state, |(following, span)| following.next(span)).boxed()
+    }
+}
+
+/// What is left of the part that a reader wants.
+#[derive(Clone, Copy)]
+struct Span {
+    at: u64,
+    /// Where the bytes begin that wait for the end.
+    held: u64,
+    end: u64,
+}
+
+/// A reader's source: the upload, then the blob that it became.
+enum Following {
+    Growing(Follower),
+    Stored(BoxStream<'static, Result<Bytes, Error>>),
+}
+
+impl Following {
+    async fn next(self, span: Span) -> Result<Option<(Bytes, (Following, Span))>, Error> {
+        if span.at >= span.end {
+            return Ok(None);
+        }
+        let (part, following) = match self {
+            Following::Growing(follower) => follower.next(span).await?,
+            Following::Stored(mut stream) => {
+                let part = stream.next().await.ok_or_else(cut)??;
+                (part, Following::Stored(stream))
+            }
+        };
+        let at = span.at + part.len() as u64;
+        Ok(Some((part, (following, Span { at, ..span }))))
+    }
+}
+
+impl Follower {
+    async fn next(mut self, span: Span) -> Result<(Bytes, Following), Error> {
+        loop {
+            let progress = self.progress.borrow_and_update().clone();
+            let readable = match &progress {
+                Progress::Failed => return Err(cut()),
+                Progress::Whole(_) => span.end,
+                Progress::Growing(size) => span.held.min(*size),
+            };
+            if span.at < readable
+                && let Some(part) = self.bytes.read(span.at, readable).await?
+            {
+                return Ok((part, Following::Growing(self)));
+            }
+            if let Progress::Whole(upload) = progress {
+                let reader = self.content.read(&self.digest, &upload).await.map_err(Error::other)?.ok_or_else(cut)?;
+                let mut stream = reader.stream(span.at, span.end - span.at);
+                let part = stream.next().await.ok_or_else(cut)??;
+                return Ok((part, Following::Stored(stream)));
+            }
+            self.progress.changed().await.map_err(|_| cut())?;
+        }
+    }
+}
+
+impl TailBytes {
+    /// Some bytes from `at` on and before `end`; absent if only the stored blob has them.
+    async fn read(&self, at: u64, end: u64) -> Result<Option<Bytes>, Error> {
+        match self {
+            // Just written, so that no disk is waited for.
+            TailBytes::File(file) if Reader::is_small(end - at) => chunk(file, at, end - at).map(Some),
+            TailBytes::File(file) => {
+                let (file, length) = (file.clone(), (end - at).min(CHUNK));
+                let read = tokio::task::spawn_blocking(move || chunk(&file, at, length)).await;
+                read.map_err(Error::other)?.map(Some)
+            }
+            TailBytes::Window(window) => Ok(window.lock().unwrap_or_else(PoisonError::into_inner).read(at, end)),
+        }
+    }
+}
+
+fn cut() -> Error {
+    Error::new(ErrorKind::UnexpectedEof, "the upload ended before it was whole")
+}
+
+#[cfg(test)]
+#[path = "tail_tests.rs"]
+mod tests;
