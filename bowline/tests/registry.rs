@@ -26,8 +26,12 @@ mod fake_upstream;
 mod fetching;
 #[path = "registry/full_disk.rs"]
 mod full_disk;
+#[path = "registry/image_evidence.rs"]
+mod image_evidence;
 #[path = "registry/image_packages.rs"]
 mod image_packages;
+#[path = "registry/image_policies.rs"]
+mod image_policies;
 #[path = "registry/limits.rs"]
 mod limits;
 #[path = "registry/lists.rs"]
