@@ -233,8 +233,8 @@ async fn an_exception_is_of_one_policy_until_its_end(server: &TestServer) {
     let gone = format!("{at}/{}", made["id"].as_str().unwrap_or_default());
     assert_eq!(owner.rest("DELETE", &gone, None).await.status, 200);
     assert_eq!(owner.rest("DELETE", &gone, None).await.status, 404);
-    let told = "SELECT count(*) FROM outbox WHERE event_type LIKE 'dev.bowline.registry.image_%'";
-    assert_eq!(number(server, told).await, 5);
+    let sent = "SELECT count(*) FROM outbox WHERE event_type LIKE 'dev.bowline.registry.image_%'";
+    assert_eq!(number(server, sent).await, 5);
     assert_eq!(number(server, "SELECT count(*) FROM audit WHERE method LIKE '%ImageException'").await, 3);
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct SbomFacts {
     pub(crate) indexed: usize,
     /// Number of those that were not read yet or cannot be.
     pub(crate) unindexed: usize,
-    /// Number of components.
+    /// Number of their components.
     pub(crate) components: usize,
     /// Licenses, whole and by the parts of expressions, in lower case.
     pub(crate) licenses: BTreeSet<String>,

@@ -22,7 +22,7 @@ const HOUR: Micros = 3_600_000_000;
 /// How long a pull is remembered: longer than the longest grace.
 const LONGEST_GRACE: Micros = 366 * 24 * HOUR;
 /// Decisions that are kept in each half of the cache; the older half is dropped when the newer one is full.
-const KEPT: usize = 10_000;
+const CACHED: usize = 10_000;
 /// Decisions that are made at a time: pulls of the same image wait for one of them.
 const AT_ONCE: usize = 64;
 
@@ -41,7 +41,7 @@ pub struct PulledManifest {
     /// Of what decisions about it depend on; absent if no image policy applies.
     pub(super) evidence: Option<EvidenceRevision>,
     /// Image policies let it pass, and shall remember that.
-    pub(super) is_remembered: bool,
+    pub(super) is_recorded: bool,
     /// It was found by a tag of a repository that has a source or an upstream, where the tag may have moved.
     pub is_replicated: bool,
 }
@@ -50,7 +50,7 @@ pub struct PulledManifest {
 type Key = (String, String);
 
 #[derive(Clone)]
-struct Kept {
+struct CachedDecision {
     revision: EvidenceRevision,
     made_at: Micros,
     decision: Arc<Decision>,
@@ -59,25 +59,25 @@ struct Kept {
 /// Decisions that still hold, in two halves.
 #[derive(Default)]
 struct Decisions {
-    newer: HashMap<Key, Kept>,
-    older: HashMap<Key, Kept>,
+    newer: HashMap<Key, CachedDecision>,
+    older: HashMap<Key, CachedDecision>,
 }
 
 impl Decisions {
-    fn get(&mut self, key: &Key) -> Option<Kept> {
-        if let Some(kept) = self.newer.get(key) {
-            return Some(kept.clone());
+    fn get(&mut self, key: &Key) -> Option<CachedDecision> {
+        if let Some(cached) = self.newer.get(key) {
+            return Some(cached.clone());
         }
-        let kept = self.older.remove(key)?;
-        self.put(key.clone(), kept.clone());
-        Some(kept)
+        let cached = self.older.remove(key)?;
+        self.put(key.clone(), cached.clone());
+        Some(cached)
     }
 
-    fn put(&mut self, key: Key, kept: Kept) {
-        if self.newer.len() >= KEPT {
+    fn put(&mut self, key: Key, cached: CachedDecision) {
+        if self.newer.len() >= CACHED {
             self.older = std::mem::take(&mut self.newer);
         }
-        self.newer.insert(key, kept);
+        self.newer.insert(key, cached);
     }
 }
 
@@ -125,14 +125,15 @@ impl ImageGate {
     }
 
     /// The decision of this revision, if it still holds. The clock of another server may be behind.
-    fn kept(&self, key: &Key, revision: EvidenceRevision, now: Micros) -> Option<Arc<Decision>> {
-        let kept = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).get(key)?;
-        let holds = kept.revision == revision && (kept.made_at..kept.decision.until).contains(&now.max(kept.made_at));
-        holds.then_some(kept.decision)
+    fn cached(&self, key: &Key, revision: EvidenceRevision, now: Micros) -> Option<Arc<Decision>> {
+        let cached = self.decisions.lock().unwrap_or_else(PoisonError::into_inner).get(key)?;
+        let holds =
+            cached.revision == revision && (cached.made_at..cached.decision.until).contains(&now.max(cached.made_at));
+        holds.then_some(cached.decision)
     }
 
-    fn keep(&self, key: Key, kept: Kept) {
-        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).put(key, kept);
+    fn keep(&self, key: Key, cached: CachedDecision) {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner).put(key, cached);
     }
 }
 
@@ -190,7 +191,7 @@ impl Registry {
             self.gate.logged.fetch_add(1, Ordering::Relaxed);
         }
         let Some(sentence) = decision.refusal() else {
-            pulled.is_remembered = decision.has_grace && !decision.is_exempt && !client.is_anonymous();
+            pulled.is_recorded = decision.has_grace && !decision.is_exempt && !client.is_anonymous();
             return Ok(());
         };
         if self.is_spared(client, &pulled.repo, &digest, &decision).await? {
@@ -212,13 +213,13 @@ impl Registry {
         revision: EvidenceRevision,
     ) -> Result<Arc<Decision>, RegistryError> {
         let (key, now) = ((repo.as_str().to_owned(), digest.to_owned()), client.now());
-        if let Some(decision) = self.gate.kept(&key, revision, now) {
+        if let Some(decision) = self.gate.cached(&key, revision, now) {
             return Ok(decision);
         }
         let lock = &self.gate.making[(self.gate.hasher.hash_one(&key) % AT_ONCE as u64) as usize];
         let _only = lock.lock().await;
         // Another pull may have made it meanwhile.
-        if let Some(decision) = self.gate.kept(&key, revision, now) {
+        if let Some(decision) = self.gate.cached(&key, revision, now) {
             return Ok(decision);
         }
         let (at, image) = (repo.clone(), digest.to_owned());
@@ -237,7 +238,7 @@ impl Registry {
             tracing::warn!(repo = repo.as_str(), digest, sentence, "an image violates rules that only log");
         }
         if let Some(revision) = read_at {
-            self.gate.keep(key, Kept { revision, made_at: now, decision: decision.clone() });
+            self.gate.keep(key, CachedDecision { revision, made_at: now, decision: decision.clone() });
         }
         Ok(decision)
     }
@@ -274,10 +275,10 @@ impl Registry {
 }
 
 /// Remembers pulls that image policies let pass, for their grace, and forgets old ones.
-pub(super) async fn remember(tx: &mut WriteTx, batch: &[Pull]) -> Result<(), Error> {
+pub(super) async fn record_passed(tx: &mut WriteTx, batch: &[Pull]) -> Result<(), Error> {
     // One row once, and in one order everywhere, so that replicas do not wait for each other in a circle.
     let mut passed: BTreeMap<(&str, &str, &str), Micros> = BTreeMap::new();
-    for pull in batch.iter().filter(|pull| pull.is_remembered) {
+    for pull in batch.iter().filter(|pull| pull.is_recorded) {
         let at = passed.entry((&pull.repo, &pull.interaction.digest, &pull.actor)).or_default();
         // To the end of the hour: a grace is not shorter than it says.
         *at = (*at).max(pull.at - pull.at.rem_euclid(HOUR) + HOUR);

@@ -81,7 +81,7 @@ impl Registry {
                 let (manifest, evidence) = gate::find(tx, &repo, &links).await?.ok_or_else(|| unknown(&links))?;
                 let moves = matches!(links, Reference::Tag(_));
                 let is_replicated = moves && has_upstream(tx, &repo, by.now()).await?;
-                Ok::<_, RegistryError>(PulledManifest { repo, manifest, evidence, is_remembered: false, is_replicated })
+                Ok::<_, RegistryError>(PulledManifest { repo, manifest, evidence, is_recorded: false, is_replicated })
             })
         });
         read.await
@@ -91,7 +91,7 @@ impl Registry {
     pub fn note_pull(&self, client: &RegistryClient, name: &Name, reference: &Reference, pulled: &PulledManifest) {
         let repo = pulled.repo.clone();
         let interaction = interaction(client, name, &repo, reference, &pulled.manifest.digest);
-        let pull = Pull { is_remembered: pulled.is_remembered, ..Pull::new(&client.visit, &repo, interaction) };
+        let pull = Pull { is_recorded: pulled.is_recorded, ..Pull::new(&client.visit, &repo, interaction) };
         self.pulls.note(pull, self.pipeline.db.is_full());
     }
 

@@ -39,7 +39,7 @@ pub(super) struct Pull {
     pub(super) interaction: Interaction,
     /// Image policies let it pass, and have a grace.
     #[prost(bool, tag = "6")]
-    pub(super) is_remembered: bool,
+    pub(super) is_recorded: bool,
 }
 
 /// A bounded file of pulls, which one process has at a time.

@@ -20,7 +20,7 @@ fn pulls(directory: &TempDir, most_in_memory: usize, most: u64) -> Pulls {
 fn pull(n: i64) -> Pull {
     let interaction = Interaction { tag: format!("t{n}"), digest: "sha256:00".into(), ..Interaction::default() };
     let (actor, act) = ("0".repeat(40), r#"{"sub":"x"}"#.into());
-    Pull { at: n, actor, act, repo: REPO.into(), interaction, is_remembered: true }
+    Pull { at: n, actor, act, repo: REPO.into(), interaction, is_recorded: true }
 }
 
 /// When the events happened, in the order of the outbox.

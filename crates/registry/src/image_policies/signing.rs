@@ -103,7 +103,7 @@ pub(super) struct Signers {
 }
 
 impl Signers {
-    /// Reads the keys.
+    /// Reads the accepted keys.
     ///
     /// # Errors
     /// The position of the first wrong key, and what is wrong with it.
