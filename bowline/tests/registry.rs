@@ -28,8 +28,12 @@ mod fetching;
 mod full_disk;
 #[path = "registry/hostile.rs"]
 mod hostile;
+#[path = "registry/image_evidence.rs"]
+mod image_evidence;
 #[path = "registry/image_packages.rs"]
 mod image_packages;
+#[path = "registry/image_policies.rs"]
+mod image_policies;
 #[path = "registry/limits.rs"]
 mod limits;
 #[path = "registry/lists.rs"]

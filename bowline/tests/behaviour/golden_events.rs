@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use bowline_core::rfc3339::{self, Digits};
 use bowline_server::{Options, TermsOption};
 use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with};
@@ -40,6 +41,8 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
     let charted = server.repo(&org, "charted").await;
     store_chart(server, &charted, "1.0.0", "registry.example.com/team/app").await;
     names.insert("charted", charted);
+    let tomorrow = (server.clock().seconds() + 86400) * 1_000_000;
+    names.insert("tomorrow", rfc3339::text(tomorrow, Digits::Fewest));
     // Provisioning wants two owners.
     for name in ["first owner", "second owner"] {
         let owner = server.identity(&org, name).await;

@@ -128,6 +128,22 @@ fn registry() -> Vec<Step> {
             json!({ "public": true, "retention": { "keepPatterns": ["release-.*"] } }),
         ),
         step(
+            "dev.bowline.registry.image_policy.updated.v1",
+            "PATCH /imagepolicies/v1/scopes/{scanned}",
+            json!({ "graceDays": 7, "rules": [{ "name": "listed", "mode": "IMAGE_POLICY_MODE_LOG", "sbom": {} }] }),
+        ),
+        step(
+            "dev.bowline.registry.image_exception.created.v1",
+            "POST /imagepolicies/v1/scopes/{scanned}/exceptions",
+            json!({ "digest": digest('a'), "expireTime": "{tomorrow}", "justification": "j" }),
+        )
+        .keeping("/exceptions/0/id", "exception"),
+        step(
+            "dev.bowline.registry.image_exception.deleted.v1",
+            "DELETE /imagepolicies/v1/scopes/{scanned}/exceptions/{exception}",
+            Value::Null,
+        ),
+        step(
             "dev.bowline.registry.retention.applied.v1",
             "POST /registrypolicies/v1/repos/{scanned}:applyRetention",
             json!({}),

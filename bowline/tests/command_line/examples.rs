@@ -162,6 +162,10 @@ async fn every_example_of_a_handwritten_command_works() {
         if *path == "registry sboms get" {
             names.insert("$DIGEST", push_with_sbom(&server, &owner, &format!("{organization}/nginx"), "2.0").await);
         }
+        if *path == "registry image-policy end-exception" {
+            let get = ["registry", "image-policy", "get", "acme", "-o", "jsonpath={.exceptions[0].id}"];
+            names.insert("$EXCEPTION", ended(&owner.run(&get).await, 0));
+        }
         if *path == "feeds abort" {
             let begin = ["api", "BeginImport", "-f", "source=ghsa", "-f", "licence=CC-BY-4.0"];
             ended(&operator.run(&begin).await, 0);

@@ -2,6 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1 as own;
+use bowline_contract::bowline::registry::v1::rpc::image_policies as of_images;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies_of_owners;
 use bowline_contract::bowline::registry::v1::rpc::replication;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
@@ -17,7 +18,10 @@ use crate::fixture::Kind;
 use crate::oracle::{NOT_FOUND, OK, PRECONDITION};
 
 pub(super) fn everything() -> Vec<Row> {
-    [tags(), images(), deployments(), attached(), scans(), policies(), neutral()].into_iter().flatten().collect()
+    [tags(), images(), deployments(), attached(), scans(), policies(), image_policies(), neutral()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 pub(super) fn repositories() -> Vec<Row> {
@@ -181,6 +185,44 @@ fn scans() -> Vec<Row> {
         }),
         anybody::<vulnerabilities::ListVulnCountReports>(OK, counts),
         anybody::<vulnerabilities::ListCumulativeVulnCountReports>(OK, counts),
+    ]
+}
+
+/// `registry/image_policies.rs` checks who may except images, and where.
+fn image_policies() -> Vec<Row> {
+    let rule = own::ImageRule {
+        name: "listed".into(),
+        mode: own::ImagePolicyMode::Log as i32,
+        sbom: Some(own::SbomRequirement {}),
+        ..default()
+    };
+    vec![
+        at::<of_images::GetImagePolicy>(|aim| own::GetImagePolicyRequest { uid: aim.group() }),
+        at::<of_images::UpdateImagePolicy>(move |aim| own::UpdateImagePolicyRequest {
+            policy: Some(own::ImagePolicy { uid: aim.group(), rules: vec![rule.clone()], ..default() }),
+            update_mask: Some(mask("rules")),
+        }),
+        at::<of_images::ListImagePolicies>(|aim| own::ListImagePoliciesRequest { uid: aim.group(), ..default() }),
+        at::<of_images::PreviewImagePolicy>(|aim| own::PreviewImagePolicyRequest { uid: aim.group(), ..default() }),
+        at::<of_images::CreateImageException>(|aim| own::CreateImageExceptionRequest {
+            uid: aim.group(),
+            exception: Some(own::ImageException {
+                digest: digest(),
+                expire_time: Some(prost_types::Timestamp {
+                    seconds: aim.fixture.server.clock().seconds() + 3600,
+                    nanos: 0,
+                }),
+                justification: "matrix".into(),
+                ..default()
+            }),
+        }),
+        Row {
+            let_through: NOT_FOUND,
+            ..at::<of_images::DeleteImageException>(|aim| own::DeleteImageExceptionRequest {
+                uid: aim.group(),
+                exception_id: "0".repeat(16),
+            })
+        },
     ]
 }
 

@@ -41,8 +41,9 @@ impl Distribution {
 
     async fn pull_manifest(&self, request: &DistributionRequest, name: &Name, reference: &Reference) -> Answer {
         let is_get = request.method == Method::GET;
-        let pulled = self.available_manifest(request, name, reference).await?;
+        let mut pulled = self.available_manifest(request, name, reference).await?;
         if is_get {
+            self.registry.require_allowed(&request.client, name, &mut pulled).await?;
             self.registry.note_pull(&request.client, name, reference, &pulled);
         }
         let found = pulled.manifest;

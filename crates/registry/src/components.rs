@@ -7,6 +7,7 @@
 
 mod candidates;
 mod extract;
+mod facts;
 mod find;
 mod findings;
 pub mod garbage;
@@ -22,6 +23,7 @@ use bowline_pipeline::{Handlers, handler};
 
 pub(crate) use candidates::{may_have_sboms, unread};
 pub(crate) use extract::ReadSbom;
+pub(crate) use facts::{SbomFacts, sbom_facts};
 pub use pending::SbomPosition;
 pub(crate) use write::store;
 

@@ -12,6 +12,7 @@ mod deployments;
 mod effective_policies;
 pub mod findings;
 mod image_calls;
+mod image_policies;
 mod image_views;
 mod images;
 mod limits;
@@ -80,6 +81,7 @@ pub fn register(
     let handlers = vuln_matches::register(handlers);
     let handlers = image_views::register(handlers, documents);
     let handlers = components::register(handlers);
+    let handlers = image_policies::register(handlers, documents);
     let handlers = repo_search::register(handlers);
     let handlers = statistics::register(handlers);
     neutral::register(handlers)

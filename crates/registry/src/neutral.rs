@@ -2,7 +2,7 @@
 //! sold here, so nothing is limited; no images are built here; there is no catalogue of packages.
 
 use bowline_contract::v1::registry as v1;
-use bowline_contract::v1::registry::rpc::{entitlements, policies, registry};
+use bowline_contract::v1::registry::rpc::{entitlements, registry};
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::kinds::{CHART, PACKAGE};
@@ -32,7 +32,6 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
             Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
         })
         .read::<registry::GetHelm>(handler!(helm))
-        .read::<policies::CheckPolicies>(handler!(check_policies))
 }
 
 /// The empty response to a request for a page of nothing.
@@ -64,15 +63,6 @@ fn everything() -> v1::GetEffectiveEntitlementsResponse {
 async fn features(tx: &mut ReadTx, call: &Authorized<v1::GetFeaturesRequest>) -> Result<v1::GetFeaturesResponse> {
     let settings = settings::of(tx, call.require_scope()?.root_str()).await?;
     Ok(v1::GetFeaturesResponse { custom_assembly: false, unique_tags: settings.unique_tags })
-}
-
-/// No policy is bound to anything: nothing speaks against a manifest that is there.
-async fn check_policies(
-    tx: &mut ReadTx,
-    call: &Authorized<v1::CheckPoliciesRequest>,
-) -> Result<v1::CheckPoliciesResponse> {
-    images::require(tx, call.require_scope()?, &call.request().digest).await?;
-    Ok(v1::CheckPoliciesResponse::default())
 }
 
 /// Nothing ties an image that is there to a chart.

@@ -42,6 +42,20 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[value("manifest"), value("os"), value("architecture"), value("variant"), value("config")],
     },
     TableDeclaration {
+        name: "image_policies",
+        columns: &[
+            reference("scope", "repos", OnDelete::Delete),
+            reference("scope", "groups", OnDelete::Delete),
+            own_id("org"),
+            message_with_ids(
+                "policy",
+                "bowline.registry.v1.ImagePolicy",
+                &["uid", "exceptions.repo_uid", "exceptions.granted_by"],
+            ),
+        ],
+    },
+    TableDeclaration { name: "image_revisions", columns: &[reference("repo", "repos", OnDelete::Delete)] },
+    TableDeclaration {
         name: "manifest_references",
         columns: &[
             value("manifest"),
@@ -62,6 +76,14 @@ pub const TABLES: &[TableDeclaration] = &[
             value("subject"),
             value("annotations"),
             value("content"),
+        ],
+    },
+    TableDeclaration {
+        name: "passed_pulls",
+        columns: &[
+            reference("repo", "repos", OnDelete::Delete),
+            value("digest"),
+            reference("caller", "identities", OnDelete::Keep("deleted when its time is over")),
         ],
     },
     TableDeclaration {

@@ -42,6 +42,8 @@ pub const SBOM: &str = "registry.chainguard.dev/Sbom";
 pub const PACKAGE: &str = "registry.chainguard.dev/Package";
 /// What owners set for a repository or a group.
 pub const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
+/// Rules that images of a repository or a group must satisfy.
+pub const IMAGE_POLICY: &str = "bowline.dev/ImagePolicy";
 /// What a scanner found in a manifest.
 pub const SCAN_REPORT: &str = "bowline.dev/ScanReport";
 /// A blob of a repository.

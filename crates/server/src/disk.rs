@@ -53,10 +53,18 @@ pub(crate) const FIGURES: &[(&str, &str)] = &[
 ];
 pub(crate) const DROPPED: (&str, &str) = ("bowline_pull_events_dropped_total", "Pull events that were dropped");
 
+/// Pulls that image policies had something against, by what became of them.
+pub(crate) const POLICY_PULLS: (&str, &str) =
+    ("bowline_image_policy_pulls_total", "Pulls with violated rules of image policies: logged, refused or spared");
+
 /// Brings the figures of the disk and of the pulls up to date.
 pub(crate) fn measure(db: &Db, registry: &Registry, telemetry: &Telemetry) {
     let pulls = registry.pull_backlog();
     telemetry.set_total(DROPPED.0, &[], pulls.dropped);
+    let gate = registry.gate_counts();
+    for (outcome, count) in [("logged", gate.logged), ("refused", gate.refused), ("spared", gate.spared)] {
+        telemetry.set_total(POLICY_PULLS.0, &[("outcome", outcome)], count);
+    }
     let mut values = vec![pulls.in_memory as f64, pulls.spilled_bytes as f64];
     if let Some(room) = db.room() {
         values.extend([room.free() as f64, room.held() as f64, f64::from(u8::from(room.is_full()))]);

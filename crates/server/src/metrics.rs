@@ -88,6 +88,7 @@ const COUNTERS: &[Described] = &[
     RETENTIONS,
     RETIRED,
     disk::DROPPED,
+    disk::POLICY_PULLS,
 ];
 
 /// What `/metrics` is rendered from.

@@ -270,4 +270,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0051_components.sql"),
         postgres: include_str!("../migrations/postgres/0051_components.sql"),
     },
+    Migration {
+        version: 52,
+        name: "image_policies",
+        sqlite: include_str!("../migrations/sqlite/0052_image_policies.sql"),
+        postgres: include_str!("../migrations/postgres/0052_image_policies.sql"),
+    },
 ];

@@ -37,7 +37,7 @@ const TELLING: [&str; 24] = [
 ];
 
 /// Methods that change something and are not attacked, by name or package, with the reason.
-const NOT_ATTACKED: [(&str, &str); 36] = [
+const NOT_ATTACKED: [(&str, &str); 37] = [
     ("bowline.advisories.v1.", "writes advisories, as Advisories.Create does"),
     ("bowline.events.v1.", "sends events to where they go, or not"),
     ("bowline.feeds.v1.", "for the operator alone"),
@@ -47,6 +47,10 @@ const NOT_ATTACKED: [(&str, &str); 36] = [
     ("bowline.libraries.v1.Decisions.", "only reads"),
     ("bowline.preview.v1.", "changes nothing, and authorizes what it previews like the method itself"),
     ("bowline.people.v1.", "ends one's own sessions, and stores how one wants to see things"),
+    (
+        "bowline.registry.v1.ImagePolicies.",
+        "rules on images, which only ever refuse pulls that other capabilities allow",
+    ),
     ("bowline.registry.v1.Images.DeleteImages", "deletes what its capabilities allow to delete"),
     ("bowline.operator.v1.", "for the operator alone: behaviour/operators.rs calls each"),
     ("bowline.registry.v1.RegistryPolicies.ApplyRetention", "deletes what its capabilities allow to delete"),

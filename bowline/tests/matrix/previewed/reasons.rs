@@ -32,6 +32,10 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.events.v1.DeliveriesService.Redeliver", DELIVERY),
     ("bowline.events.v1.DeliveriesService.Resume", DELIVERY),
     ("bowline.events.v1.DeliveriesService.TestDelivery", DELIVERY),
+    (
+        "bowline.registry.v1.ImagePolicies.DeleteImageException",
+        "GetImagePolicy shows the exception, and nothing goes along with it",
+    ),
     ("bowline.registry.v1.Images.DeleteImages", "PreviewDelete shows it with what becomes free"),
     ("bowline.registry.v1.Replication.FetchNow", "what follows depends on another server"),
     ("bowline.registry.v1.ScanReports.PutScanReport", BEFORE),

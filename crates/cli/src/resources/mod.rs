@@ -19,6 +19,7 @@ mod table_access;
 mod table_audit;
 mod table_iam;
 mod table_iam_people;
+mod table_image_policy;
 mod table_libraries;
 mod table_registry;
 mod table_server;
@@ -79,7 +80,7 @@ families! {
     /// Commands of `bowline audit` that call a server.
     Audit => [table_audit::AUDIT];
     /// Commands of `bowline registry` that are made from the contract.
-    Registry => [table_registry::REGISTRY];
+    Registry => [table_registry::REGISTRY, table_image_policy::IMAGE_POLICY];
     /// Commands of `bowline registry repos` that are made from the contract.
     Repos => [table_registry::REPOS];
     /// Commands of `bowline registry retention` that are made from the contract.

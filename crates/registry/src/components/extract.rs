@@ -17,7 +17,7 @@ const MAX_PURL: usize = 1000;
 const MAX_LICENSE: usize = 4000;
 /// Maximum bytes of a license that can be searched, and maximum number of licenses of an expression.
 const MAX_LICENSE_KEY: usize = 255;
-const MAX_LICENSE_KEYS: usize = 50;
+pub(super) const MAX_LICENSE_KEYS: usize = 50;
 
 /// A component of an SBOM, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

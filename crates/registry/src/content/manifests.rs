@@ -17,6 +17,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
 use super::config::Config;
+use super::gate::{self, PulledManifest};
 use super::manifest::{Kind, Manifest, ManifestLink};
 use super::pulls::{self, Pull};
 use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError};
@@ -34,15 +35,6 @@ pub struct StoredManifest {
     pub digest: String,
     pub media_type: String,
     pub content: Vec<u8>,
-}
-
-/// A manifest that was found.
-#[derive(Clone, Debug)]
-pub struct PulledManifest {
-    repo: Uidp,
-    pub manifest: StoredManifest,
-    /// It was found by a tag of a repository that has a source or an upstream, where the tag may have moved.
-    pub is_replicated: bool,
 }
 
 /// A manifest that a client sends.
@@ -86,10 +78,10 @@ impl Registry {
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
-                let manifest = find(tx, &repo, &links).await?.ok_or_else(|| unknown(&links))?;
+                let (manifest, evidence) = gate::find(tx, &repo, &links).await?.ok_or_else(|| unknown(&links))?;
                 let moves = matches!(links, Reference::Tag(_));
                 let is_replicated = moves && has_upstream(tx, &repo, by.now()).await?;
-                Ok::<_, RegistryError>(PulledManifest { repo, manifest, is_replicated })
+                Ok::<_, RegistryError>(PulledManifest { repo, manifest, evidence, is_recorded: false, is_replicated })
             })
         });
         read.await
@@ -99,7 +91,8 @@ impl Registry {
     pub fn note_pull(&self, client: &RegistryClient, name: &Name, reference: &Reference, pulled: &PulledManifest) {
         let repo = pulled.repo.clone();
         let interaction = interaction(client, name, &repo, reference, &pulled.manifest.digest);
-        self.pulls.note(Pull::new(&client.visit, &repo, interaction), self.pipeline.db.is_full());
+        let pull = Pull { is_recorded: pulled.is_recorded, ..Pull::new(&client.visit, &repo, interaction) };
+        self.pulls.note(pull, self.pipeline.db.is_full());
     }
 
     /// Stores a manifest and tags it, in a repository that is created if it is missing.

@@ -10,6 +10,7 @@ mod catalog;
 mod config;
 mod deletes;
 pub mod garbage;
+mod gate;
 mod lookup;
 mod manifest;
 mod manifests;
@@ -36,9 +37,10 @@ pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
 pub use config::Config;
 pub(crate) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
+pub use gate::{GateCounts, PulledManifest};
 pub(crate) use lookup::is_public;
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
-pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
+pub use manifests::{PushedManifest, StoredManifest};
 pub use pull_spill::PullSpill;
 pub use pulls::PullBacklog;
 pub use referrers::{Referrer, Referrers};
@@ -55,7 +57,8 @@ pub use uploads::UPLOAD_LIFETIME;
 pub struct Registry {
     pub(crate) pipeline: Arc<Pipeline>,
     pulls: Arc<pulls::Pulls>,
-    /// Reads the SBOMs of pushes.
+    gate: Arc<gate::ImageGate>,
+    /// Reads the SBOMs of pushes, and what decisions about images depend on.
     pub(crate) documents: Documents,
 }
 
@@ -92,7 +95,8 @@ impl Registry {
     /// The registry over the pipeline's storage, with its decisions. Pulls that come faster than they can be written
     /// wait in the spill file, if there is one.
     pub fn new(pipeline: Arc<Pipeline>, spill: Option<PullSpill>, documents: Documents) -> Registry {
-        Registry { pipeline, pulls: Arc::new(pulls::Pulls::new(spill)), documents }
+        let (pulls, gate) = (Arc::new(pulls::Pulls::new(spill)), Arc::default());
+        Registry { pipeline, pulls, gate, documents }
     }
 
     /// A request by `principal`; `method` and `user_agent` are for its events.
@@ -120,6 +124,11 @@ impl Registry {
     /// Pulls that wait or were lost.
     pub fn pull_backlog(&self) -> PullBacklog {
         self.pulls.backlog()
+    }
+
+    /// Pulls that image policies logged, refused, or let through in their grace, since the start.
+    pub fn gate_counts(&self) -> GateCounts {
+        self.gate.counts()
     }
 
     fn needed<M: Method>(&self) -> Vec<&str> {

@@ -37,6 +37,9 @@ pub(super) struct Pull {
     /// Body of the event.
     #[prost(message, required, tag = "5")]
     pub(super) interaction: Interaction,
+    /// Image policies let it pass, and have a grace.
+    #[prost(bool, tag = "6")]
+    pub(super) is_recorded: bool,
 }
 
 /// A bounded file of pulls, which one process has at a time.

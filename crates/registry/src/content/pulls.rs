@@ -11,6 +11,7 @@ use bowline_pipeline::{Actor, EventBody, ResourceSnapshot, Visit, record_event};
 use bowline_store::activity::{self, Activity, ActivityKind};
 use bowline_store::{Db, Value, WriteTx};
 
+use super::gate;
 pub(super) use super::pull_spill::Pull;
 use super::pull_spill::PullSpill;
 
@@ -38,6 +39,7 @@ impl Pull {
             act: act.map(ToString::to_string).unwrap_or_default(),
             repo: repo.as_str().into(),
             interaction,
+            is_recorded: false,
         }
     }
 }
@@ -201,6 +203,7 @@ async fn write(db: &Db, contract: &Arc<Contract>, batch: Arc<[Pull]>) -> bool {
                 record_event(tx, info, pull.at, &actor, act.as_ref(), &event(&repo, &pull.interaction)).await?;
             }
             count(tx, &batch).await?;
+            gate::record_passed(tx, &batch).await?;
             // One row once, and in one order everywhere, so that replicas do not wait for each other in a circle.
             let minute = |at: Micros| at - at.rem_euclid(MINUTE);
             let mut pulled: Vec<(&str, &str, Micros)> =

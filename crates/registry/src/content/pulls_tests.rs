@@ -19,7 +19,8 @@ fn pulls(directory: &TempDir, most_in_memory: usize, most: u64) -> Pulls {
 
 fn pull(n: i64) -> Pull {
     let interaction = Interaction { tag: format!("t{n}"), digest: "sha256:00".into(), ..Interaction::default() };
-    Pull { at: n, actor: "0".repeat(40), act: r#"{"sub":"x"}"#.into(), repo: REPO.into(), interaction }
+    let (actor, act) = ("0".repeat(40), r#"{"sub":"x"}"#.into());
+    Pull { at: n, actor, act, repo: REPO.into(), interaction, is_recorded: true }
 }
 
 /// When the events happened, in the order of the outbox.

@@ -9,6 +9,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use super::bounds::Few;
 use super::parse::{
     Finding, Findings, Long, MAX_ELEMENTS, Part, Parts, Report, Short, Shorts, digests, few, ratings, severity, state,
+    time,
 };
 
 #[derive(Deserialize)]
@@ -108,6 +109,14 @@ struct Metrics {
 struct Fix {
     versions: Shorts,
     state: Short,
+    available: Few<Release, MAX_ELEMENTS>,
+}
+
+/// A version with a fix, and the date when it came or was first seen.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Release {
+    date: Short,
 }
 
 #[derive(Default, Deserialize)]
@@ -192,6 +201,7 @@ impl Part for Match {
             location: location.path.0,
             fix_state: state(&vulnerability.fix.state.0),
             fixed_versions: few(vulnerability.fix.versions.0),
+            fix_since: vulnerability.fix.available.0.iter().filter_map(|release| time(&release.date.0)).min(),
             description: description.0,
             references: few([vulnerability.source].into_iter().chain(vulnerability.urls.0)),
             ratings,

@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bowline_contract::v1::registry::vulnerability::{Severity, fix};
+use bowline_core::Micros;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,10 @@ pub struct Finding {
     /// One for each version of the scale. Reports that were stored before they were read have none.
     #[serde(default)]
     pub ratings: Vec<Rating>,
+    /// Since when there is a fix, or else since when the vulnerability is public, in microseconds since the epoch, as far as
+    /// the report says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix_since: Option<Micros>,
 }
 
 /// A rating on the scale of CVSS.
@@ -101,6 +106,12 @@ impl Report {
         }
         summary
     }
+}
+
+/// A date, or a time in RFC 3339; absent for other texts.
+pub(super) fn time(text: &str) -> Option<Micros> {
+    let midnight = if text.len() == "2006-01-02".len() { "T00:00:00Z" } else { "" };
+    format!("{text}{midnight}").parse().ok().map(bowline_resources::list::micros)
 }
 
 /// How severe: the numbers of the wire are in no order.
@@ -171,6 +182,11 @@ impl Findings {
 }
 
 impl Finding {
+    /// Whether a version or the state says that it is fixed somewhere.
+    pub(crate) fn has_fix(&self) -> bool {
+        !self.fixed_versions.is_empty() || self.fix_state == fix::State::Fixed as i32
+    }
+
     fn bytes(&self) -> usize {
         let texts = [&self.id, &self.package, &self.version, &self.package_type, &self.purl, &self.location];
         let lists = [&self.aliases, &self.fixed_versions, &self.references];

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::bounds::{Few, Text};
 use super::parse::{
     Finding, Findings, Long, MAX_FINDINGS, Part, Parts, Rating, Report, Short, Shorts, digests, few, ratings, severity,
-    state,
+    state, time,
 };
 
 #[derive(Deserialize)]
@@ -62,6 +62,7 @@ struct Vulnerability {
     #[serde(rename = "PrimaryURL")]
     primary_url: Short,
     references: Shorts,
+    published_date: Short,
     #[serde(rename = "CVSS")]
     cvss: Option<Cvss>,
 }
@@ -127,6 +128,8 @@ impl Part for Outcome {
                 purl: found.pkg_identifier.purl.0,
                 location: location.0,
                 fixed_versions: few(fixed),
+                // When the fix came, such a report does not say.
+                fix_since: time(&found.published_date.0),
                 fix_state: state(&found.status.0),
                 description: description.0,
                 references: few([found.primary_url].into_iter().chain(found.references.0)),

@@ -24,7 +24,7 @@ impl TransferTable {
 
 /// Rows about this program's work on one database: which server works with it, and its schema; and what triggers of the
 /// target make again of other rows.
-const LEFT_OUT: [&str; 4] = ["leases", "scan_summaries", "schema_migrations", "search_names"];
+const LEFT_OUT: [&str; 5] = ["image_revisions", "leases", "scan_summaries", "schema_migrations", "search_names"];
 
 /// The tables of this program's schema, those first that others refer to. What only one engine has (search indexes, the
 /// transactions of PostgreSQL) is not in them: the target makes its own.
