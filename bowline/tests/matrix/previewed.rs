@@ -169,7 +169,9 @@ fn strip(message: &mut DynamicMessage, is_new: bool) {
     let drawn = ["uid", "id", "advisory_id", "etag", "endpoint_url"];
     for field in message.descriptor().fields().collect::<Vec<_>>() {
         let is_time = field.kind().as_message().is_some_and(|kind| kind.full_name() == "google.protobuf.Timestamp");
-        if is_time || (is_new && drawn.contains(&field.name())) {
+        // Exceptions are new elements of a policy that is not.
+        let is_exception = field.full_name() == "bowline.registry.v1.ImageException.id";
+        if is_time || is_exception || (is_new && drawn.contains(&field.name())) {
             message.clear_field(&field);
         } else if message.has_field(&field) {
             match message.get_field_mut(&field) {

@@ -138,7 +138,7 @@ impl ImageGate {
 }
 
 /// The manifest of this reference in a repository, with the revision of what decisions about it depend on, if image
-/// policies apply.
+/// policies apply. Where no organization has any, the look-up costs nothing more.
 pub(super) async fn find(
     tx: &mut ReadTx,
     repo: &Uidp,
@@ -157,8 +157,10 @@ pub(super) async fn find(
     };
     let sql = format!(
         "SELECT m.digest, m.media_type, m.content,
-           (SELECT CAST(sum(p.revision) AS BIGINT) FROM image_policies p WHERE p.scope IN ({})),
-           (SELECT v.revision FROM image_revisions v WHERE v.repo = $1)
+           CASE WHEN EXISTS (SELECT 1 FROM image_policies) THEN
+             (SELECT CAST(sum(p.revision) AS BIGINT) FROM image_policies p WHERE p.scope IN ({})) END,
+           CASE WHEN EXISTS (SELECT 1 FROM image_policies) THEN
+             (SELECT v.revision FROM image_revisions v WHERE v.repo = $1) END
          FROM {from}",
         placeholders(3, scopes.len())
     );

@@ -187,7 +187,7 @@ fn keys_and_roots_that_verify_nothing_are_refused() {
 
 proptest! {
     #[test]
-    fn noise_proves_nothing(noise in prop::collection::vec(any::<u8>(), 0..200), cut in 0..KEYLESS.len()) {
+    fn noise_proves_nothing(noise in prop::collection::vec(any::<u8>(), 0..200), cut in 0..KEYLESS.trim_end().len()) {
         let (signers, root) = keyless();
         let signers = parsed(&signers);
         let about_it = BTreeSet::from([KEYLESS_DIGEST.to_owned()]);
