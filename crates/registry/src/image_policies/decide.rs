@@ -162,8 +162,8 @@ fn find(applied: &AppliedPolicy, at: usize, rule: &own::ImageRule, evidence: &Ev
         &|image: &ImageFacts| vulnerable(vulnerability, image, now)
     } else if let Some(license) = &rule.license {
         &|image: &ImageFacts| licensed(license, image)
-    } else if let Some(age) = &rule.age {
-        &|image: &ImageFacts| aged(age, image, now)
+    } else if let Some(age) = rule.age {
+        &move |image: &ImageFacts| aged(age, image, now)
     } else if rule.sbom.is_some() {
         &listed
     } else {
@@ -324,7 +324,7 @@ fn licensed(limit: &own::LicenseRequirement, image: &ImageFacts) -> Finding {
     }
 }
 
-fn aged(limit: &own::AgeRequirement, image: &ImageFacts, now: Micros) -> Finding {
+fn aged(limit: own::AgeRequirement, image: &ImageFacts, now: Micros) -> Finding {
     let end = image.pushed_at.saturating_add(i64::from(limit.max_days) * DAY);
     if now < end {
         return Finding { until: end, ..Finding::new(Outcome::Passed, "was pushed recently enough") };
