@@ -120,7 +120,8 @@ fn walk(message: &MessageDescriptor, prefix: &str, above: &mut Vec<String>, ids:
 }
 
 /// Ids that others give, and places elsewhere: nothing of this server has them.
-const OF_OTHERS: [&str; 6] = ["tenant_id", "project_id", "user_id", "component_id", "utm_source", "charts.source"];
+const OF_OTHERS: [&str; 7] =
+    ["tenant_id", "project_id", "user_id", "component_id", "utm_source", "charts.source", "certificates.identity"];
 
 fn is_id(path: &str) -> bool {
     const NAMES: [&str; 9] = ["id", "ids", "uid", "uids", "uidp", "parent", "group", "identity", "source"];

@@ -50,7 +50,7 @@ pub const TABLES: &[TableDeclaration] = &[
             message_with_ids(
                 "policy",
                 "bowline.registry.v1.ImagePolicy",
-                &["uid", "exceptions.repo_uid", "exceptions.granted_by"],
+                &["uid", "exceptions.id", "exceptions.repo_uid"],
             ),
         ],
     },
