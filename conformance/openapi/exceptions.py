@@ -35,7 +35,9 @@ EXCEPTIONS = [
     ),
     Exempt(
         "dependent fields", "ST202", "400",
-        r"(is|are) required\b|^Audience must be specified|exclude each other|and not both$|^means nothing where|must name ecosystems",
+        r"(is|are) required\b|^Audience must be specified|exclude each other|and not both$|^means nothing where|must name ecosystems"
+        r"|exactly one requirement must be set|must be set: a rule|is the name of another rule|the key at position \d+"
+        r"|severity of the contract|is no trusted root|has neither a transparency|has no certificate authority|more than \d+ bytes",
         "Fields that only some requests need, or that a service needs and the wire contract does not mark REQUIRED.",
     ),
     Exempt(
