@@ -103,7 +103,7 @@ impl Local {
         files::create_private(&self.upload(id)).map(|_| ())
     }
 
-    /// Opens an upload's file to read it while others write; absent if there is none.
+    /// Opens an upload's file to read it while others write; absent without such an upload.
     pub(crate) fn open_upload(&self, id: &str) -> Result<Option<File>, ContentError> {
         match File::open(self.upload(id)) {
             Ok(file) => Ok(Some(file)),

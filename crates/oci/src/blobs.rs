@@ -72,7 +72,7 @@ impl Distribution {
             return self.blob_body(request, name, digest, stored).await;
         };
         let parts = follower.stream(range.start, range.length);
-        // The fetch goes on while a response is being sent.
+        // The fetch continues while a response is being sent.
         let parts = parts.inspect(move |_| {
             let _ = &following;
         });

@@ -24,7 +24,7 @@ use crate::pull_through::away;
 use crate::uploads::{BLOB_BYTES, Growth};
 use crate::upstream::{Problem, Unanswered};
 
-/// How often other servers learn that a fetch goes on: a quarter of the time after which they take over.
+/// How often other servers learn that a fetch continues: a quarter of the time after which they take over.
 const RENEWAL: Duration = Duration::from_secs(4);
 /// How often the file of another server's fetch is looked at, and every how many looks the database.
 const LOOK: Duration = Duration::from_millis(50);

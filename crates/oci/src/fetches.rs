@@ -51,7 +51,7 @@ pub(crate) enum Phase {
     Failed(Arc<Refused>),
 }
 
-/// A client's part in a fetch, which goes on while it has any.
+/// A client's part in a fetch, which continues while it has any client.
 pub(crate) struct Following {
     phase: watch::Receiver<Phase>,
 }

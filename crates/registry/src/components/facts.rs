@@ -23,7 +23,7 @@ pub(crate) struct SbomFacts {
     pub(crate) unlicensed: Option<String>,
 }
 
-/// Licenses that say that there is none, or nothing.
+/// Texts that SBOMs have in place of a license.
 const NO_LICENSE: [&str; 3] = ["", "none", "noassertion"];
 
 /// What the SBOMs among these blobs say.

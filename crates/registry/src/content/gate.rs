@@ -23,7 +23,8 @@ const HOUR: Micros = 3_600_000_000;
 const LONGEST_GRACE: Micros = 366 * 24 * HOUR;
 /// Decisions that are kept in each half of the cache; the older half is dropped when the newer one is full.
 const CACHED: usize = 10_000;
-/// Decisions that are made at a time: pulls of the same image wait for one of them.
+/// Decisions that are made at a time: one of an organization, so that its images hold up no pulls of others, and pulls of
+/// the same image wait for one decision.
 const AT_ONCE: usize = 64;
 
 /// What decisions about an image depend on: numbers that change with it.
@@ -218,7 +219,7 @@ impl Registry {
         if let Some(decision) = self.gate.cached(&key, revision, now) {
             return Ok(decision);
         }
-        let lock = &self.gate.making[(self.gate.hasher.hash_one(&key) % AT_ONCE as u64) as usize];
+        let lock = &self.gate.making[(self.gate.hasher.hash_one(repo.root_str()) % AT_ONCE as u64) as usize];
         let _only = lock.lock().await;
         // Another pull may have made it meanwhile.
         if let Some(decision) = self.gate.cached(&key, revision, now) {

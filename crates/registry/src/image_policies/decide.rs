@@ -278,7 +278,7 @@ fn name(finding: &FindingFacts) -> String {
 }
 
 enum Violation {
-    /// There is none until then.
+    /// No violation until then.
     None(Micros),
     Certain,
     /// It depends on when the fix came, which is unknown.
@@ -297,7 +297,7 @@ fn violation(
     if !finding.has_fix || limit.fix_days == 0 {
         return Violation::Certain;
     }
-    // A date after the report is none: it would stay the newest for ever.
+    // A date after the report does not count: it would stay the newest for ever.
     let Some(since) = finding.fix_since.map(|since| since.min(reported_at)) else { return Violation::Undated };
     let end = since.saturating_add(i64::from(limit.fix_days) * DAY);
     if end <= now { Violation::Certain } else { Violation::None(end) }
