@@ -30,35 +30,55 @@ CREATE TABLE image_revisions (
 );
 INSERT INTO image_revisions (repo, revision) SELECT DISTINCT repo, 1 FROM repo_manifests;
 
-CREATE FUNCTION follow_manifests_of_images() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Once for each statement and repository: a row that one transaction updates a hundred thousand times has as many versions,
+-- and each update reads them all.
+CREATE FUNCTION follow_added_manifests() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_OP = 'INSERT' THEN
-    INSERT INTO image_revisions (repo, revision) VALUES (NEW.repo, 1)
-      ON CONFLICT (repo) DO UPDATE SET revision = image_revisions.revision + 1;
-  ELSE
-    UPDATE image_revisions SET revision = revision + 1 WHERE repo = OLD.repo;
-  END IF;
-  RETURN NULL;
-END $$;
-CREATE FUNCTION follow_tags_of_images() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE image_revisions SET revision = revision + 1
-    WHERE repo = CASE WHEN TG_OP = 'DELETE' THEN OLD.parent ELSE NEW.parent END;
+  INSERT INTO image_revisions (repo, revision) SELECT DISTINCT repo, 1 FROM changed ORDER BY repo
+    ON CONFLICT (repo) DO UPDATE SET revision = image_revisions.revision + 1;
   RETURN NULL;
 END $$;
 CREATE FUNCTION follow_evidence_of_images() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE image_revisions SET revision = revision + 1
-    WHERE repo = CASE WHEN TG_OP = 'DELETE' THEN OLD.repo ELSE NEW.repo END;
+  UPDATE image_revisions SET revision = revision + 1 WHERE repo IN (SELECT repo FROM changed);
   RETURN NULL;
 END $$;
-CREATE TRIGGER image_revisions_manifests AFTER INSERT OR UPDATE OF pushed_at OR DELETE ON repo_manifests
-  FOR EACH ROW EXECUTE FUNCTION follow_manifests_of_images();
-CREATE TRIGGER image_revisions_tag_put AFTER INSERT OR UPDATE OF digest ON tags
-  FOR EACH ROW WHEN (NEW.hidden = 1) EXECUTE FUNCTION follow_tags_of_images();
-CREATE TRIGGER image_revisions_tag_removed AFTER DELETE ON tags
-  FOR EACH ROW WHEN (OLD.hidden = 1) EXECUTE FUNCTION follow_tags_of_images();
-CREATE TRIGGER image_revisions_reports AFTER INSERT OR DELETE ON scan_reports
-  FOR EACH ROW EXECUTE FUNCTION follow_evidence_of_images();
-CREATE TRIGGER image_revisions_sboms AFTER INSERT OR UPDATE OF state OR DELETE ON repo_sboms
-  FOR EACH ROW EXECUTE FUNCTION follow_evidence_of_images();
+CREATE FUNCTION follow_hidden_tags() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE image_revisions SET revision = revision + 1 WHERE repo IN (SELECT parent FROM changed WHERE hidden = 1);
+  RETURN NULL;
+END $$;
+-- PostgreSQL has no tables of changes for triggers of single columns: these are for each row.
+CREATE FUNCTION follow_changed_evidence() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE image_revisions SET revision = revision + 1 WHERE repo = NEW.repo;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION follow_moved_tag() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE image_revisions SET revision = revision + 1 WHERE repo = NEW.parent;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER image_revisions_manifest_added AFTER INSERT ON repo_manifests REFERENCING NEW TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_added_manifests();
+CREATE TRIGGER image_revisions_manifest_pushed AFTER UPDATE OF pushed_at ON repo_manifests
+  FOR EACH ROW EXECUTE FUNCTION follow_changed_evidence();
+CREATE TRIGGER image_revisions_manifest_removed AFTER DELETE ON repo_manifests REFERENCING OLD TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_evidence_of_images();
+CREATE TRIGGER image_revisions_tag_added AFTER INSERT ON tags REFERENCING NEW TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_hidden_tags();
+CREATE TRIGGER image_revisions_tag_moved AFTER UPDATE OF digest ON tags
+  FOR EACH ROW WHEN (NEW.hidden = 1) EXECUTE FUNCTION follow_moved_tag();
+CREATE TRIGGER image_revisions_tag_removed AFTER DELETE ON tags REFERENCING OLD TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_hidden_tags();
+CREATE TRIGGER image_revisions_report_added AFTER INSERT ON scan_reports REFERENCING NEW TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_evidence_of_images();
+CREATE TRIGGER image_revisions_report_removed AFTER DELETE ON scan_reports REFERENCING OLD TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_evidence_of_images();
+CREATE TRIGGER image_revisions_sbom_added AFTER INSERT ON repo_sboms REFERENCING NEW TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_evidence_of_images();
+CREATE TRIGGER image_revisions_sbom_read AFTER UPDATE OF state ON repo_sboms
+  FOR EACH ROW EXECUTE FUNCTION follow_changed_evidence();
+CREATE TRIGGER image_revisions_sbom_removed AFTER DELETE ON repo_sboms REFERENCING OLD TABLE AS changed
+  FOR EACH STATEMENT EXECUTE FUNCTION follow_evidence_of_images();
