@@ -104,6 +104,29 @@ impl<'a> VersionQuery<'a> {
         ranges.lines().any(|text| entry.read(text)) || entry.end_of_range()
     }
 
+    /// The lowest version above the query's that encoded ranges name as fixed.
+    pub fn fixed_in<'r>(&self, ranges: &'r str) -> Option<&'r str> {
+        let version = self.version.as_ref()?;
+        let (mut applies, mut range) = (false, None);
+        let mut lowest: Option<(Version, &str)> = None;
+        for (kind, value) in ranges.lines().filter_map(|text| text.split_at_checked(1)) {
+            match kind {
+                "e" => (applies, range) = (self.applies_to(value), None),
+                "S" => range = version.semantic.as_ref(),
+                "E" => range = version.read.as_ref(),
+                "f" if applies => {
+                    let Some(own) = range else { continue };
+                    let Ok(at) = Version::parse(own.scheme(), value) else { continue };
+                    if at > *own && lowest.as_ref().is_none_or(|(known, _)| at < *known) {
+                        lowest = Some((at, value));
+                    }
+                }
+                _ => {}
+            }
+        }
+        lowest.map(|(_, text)| text)
+    }
+
     /// Releases of a distribution are distinguished only if the query names one.
     fn applies_to(&self, entry: &str) -> bool {
         self.ecosystem.eq_ignore_ascii_case(entry)

@@ -164,3 +164,16 @@ proptest! {
         prop_assert_eq!(hit(&with_events(json!(written)), &version.to_string()), by_definition(&all, version));
     }
 }
+
+#[test]
+fn the_fix_is_the_lowest_fixed_version_above() {
+    let ranges = with_events(json!([{"introduced": "0"}, {"fixed": "1.10"}, {"introduced": "2.0"}, {"fixed": "2.1"}]));
+    for (version, expected) in [("1.9", Some("1.10")), ("1.10", Some("2.1")), ("2.0", Some("2.1")), ("2.1", None)] {
+        assert_eq!(VersionQuery::new("PyPI", Some(version)).fixed_in(&ranges), expected, "{version}");
+    }
+    for (ecosystem, version) in [("npm", Some("1.9")), ("PyPI", Some("no version")), ("PyPI", None)] {
+        assert_eq!(VersionQuery::new(ecosystem, version).fixed_in(&ranges), None, "{ecosystem} {version:?}");
+    }
+    let unfixed = with_events(json!([{"introduced": "0"}, {"last_affected": "3"}]));
+    assert_eq!(VersionQuery::new("pypi", Some("1")).fixed_in(&unfixed), None);
+}

@@ -66,3 +66,59 @@ impl<'a> Facts<'a> {
         all
     }
 }
+
+/// The ids in a record besides its own.
+#[derive(Debug, Default, Deserialize)]
+pub struct OtherIds {
+    /// Ids of the same vulnerability in other databases.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Ids of the vulnerabilities upstream that the record comes from.
+    #[serde(default)]
+    pub upstream: Vec<String>,
+}
+
+impl OtherIds {
+    /// Reads them from the canonical form.
+    pub fn read(canonical: &[u8]) -> Result<OtherIds, serde_json::Error> {
+        serde_json::from_slice(canonical)
+    }
+
+    /// The CVE id of the vulnerability that the record `id` is about: its own, the first one among the aliases, or the one
+    /// upstream. A record about several CVEs upstream, or about none, is known by its own id.
+    pub fn vulnerability<'a>(&'a self, id: &'a str) -> &'a str {
+        let is_cve = |id: &&str| id.starts_with("CVE-");
+        if let Some(cve) = [id].into_iter().chain(self.aliases.iter().map(String::as_str)).filter(is_cve).min() {
+            return if is_cve(&id) { id } else { cve };
+        }
+        let mut upstream = self.upstream.iter().map(String::as_str).filter(is_cve);
+        match (upstream.next(), upstream.next()) {
+            (Some(cve), None) => cve,
+            _ => id,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vulnerability_has_its_cve_id_where_the_record_names_one() {
+        let ids = |aliases: &[&str], upstream: &[&str]| OtherIds {
+            aliases: aliases.iter().map(ToString::to_string).collect(),
+            upstream: upstream.iter().map(ToString::to_string).collect(),
+        };
+        for (id, others, expected) in [
+            ("CVE-2026-3", ids(&["CVE-2026-1", "GHSA-1"], &[]), "CVE-2026-3"),
+            ("GHSA-1", ids(&["PYSEC-1", "CVE-2026-2", "CVE-2026-1"], &["CVE-2026-0"]), "CVE-2026-1"),
+            ("DEBIAN-CVE-2026-1", ids(&[], &["CVE-2026-1"]), "CVE-2026-1"),
+            ("DSA-1", ids(&[], &["CVE-2026-1", "CVE-2026-2"]), "DSA-1"),
+            ("PYSEC-1", ids(&["GHSA-1"], &[]), "PYSEC-1"),
+        ] {
+            assert_eq!(others.vulnerability(id), expected, "{id}");
+        }
+        let read = OtherIds::read(br#"{"id":"A","aliases":["B"],"details":"x"}"#).unwrap();
+        assert_eq!((read.aliases, read.upstream.len()), (vec!["B".to_owned()], 0));
+    }
+}

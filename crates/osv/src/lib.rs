@@ -14,7 +14,7 @@ mod record;
 mod score;
 
 pub use affects::{Affects, VersionQuery};
-pub use facts::{Facts, Link, Rated};
+pub use facts::{Facts, Link, OtherIds, Rated};
 pub use package::{PackageKey, base_ecosystem};
 pub use parse::{LONGEST_ID, MAX_BYTES, Parsed, is_id, parse};
 pub use purl::{Purl, PurlError};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use bowline_formats::purl::{PackageUrl, PackageUrlError};
 
+use crate::package::PackageKey;
+
 /// A package URL in the words of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purl {
@@ -43,17 +45,33 @@ impl Purl {
     /// The text is not a package URL, or its ecosystem is not in the schema.
     pub fn parse(text: &str) -> Result<Purl, PurlError> {
         let PackageUrl { kind, namespace, name, version, .. } = PackageUrl::parse(text).map_err(PurlError::Form)?;
-        let (ecosystem, joint) = ecosystem(&kind, &namespace).ok_or(PurlError::Ecosystem)?;
-        let name = match joint {
-            Some(joint) if !namespace.is_empty() => format!("{}{joint}{name}", namespace.join("/")),
-            _ => name,
-        };
+        let namespace: Vec<&str> = namespace.iter().map(String::as_str).collect();
+        let (ecosystem, name) = package(&kind, &namespace, &name).ok_or(PurlError::Ecosystem)?;
         Ok(Purl { ecosystem, name, version: Some(version).filter(|version| !version.is_empty()) })
+    }
+
+    /// The key of a package that is named by the type, namespace and name of a package URL, decoded and separated by slashes,
+    /// as in `maven/org.example/library`. Absent if its ecosystem is not in the schema.
+    pub fn key_of_path(path: &str) -> Option<PackageKey> {
+        let (kind, rest) = path.split_once('/')?;
+        let mut segments: Vec<&str> = rest.split('/').collect();
+        let name = segments.pop()?;
+        package(kind, &segments, name).map(|(ecosystem, name)| PackageKey::new(ecosystem, &name))
     }
 }
 
+/// The ecosystem of a package, and its name there.
+fn package(kind: &str, namespace: &[&str], name: &str) -> Option<(&'static str, String)> {
+    let (ecosystem, joint) = ecosystem(kind, namespace)?;
+    let name = match joint {
+        Some(joint) if !namespace.is_empty() => format!("{}{joint}{name}", namespace.join("/")),
+        _ => name.to_owned(),
+    };
+    Some((ecosystem, name))
+}
+
 /// The ecosystem of a type, and what joins namespace and name in it; nothing where the namespace is no part of the name.
-fn ecosystem(kind: &str, namespace: &[String]) -> Option<(&'static str, Option<char>)> {
+fn ecosystem(kind: &str, namespace: &[&str]) -> Option<(&'static str, Option<char>)> {
     let distribution = namespace.first().map(|first| first.to_ascii_lowercase()).unwrap_or_default();
     Some(match kind {
         "pypi" => ("PyPI", None),
@@ -121,6 +139,18 @@ mod tests {
         ] {
             let expected = Purl { ecosystem, name: name.into(), version: version.map(String::from) };
             assert_eq!(Purl::parse(text), Ok(expected), "{text}");
+            let purl = PackageUrl::parse(text).expect("a package URL");
+            let path: Vec<&str> =
+                [purl.kind.as_str()].into_iter().chain(purl.namespace.iter().map(String::as_str)).collect();
+            let path = format!("{}/{}", path.join("/"), purl.name);
+            assert_eq!(Purl::key_of_path(&path), Some(PackageKey::new(ecosystem, name)), "{path}");
+        }
+    }
+
+    #[test]
+    fn packages_of_unknown_ecosystems_have_no_key() {
+        for path in ["", "npm", "docker/alpine", "deb/curl", "deb/unheard/curl"] {
+            assert_eq!(Purl::key_of_path(path), None, "{path}");
         }
     }
 
