@@ -15,6 +15,7 @@ mod licenses;
 mod links;
 mod pending;
 mod unindexed;
+mod versions;
 mod write;
 
 use bowline_contract::bowline::registry::v1::rpc::components::{FindImages, ListLicenses, ListUnindexedSboms};
@@ -24,7 +25,10 @@ use bowline_pipeline::{Handlers, handler};
 pub(crate) use candidates::{may_have_sboms, unread};
 pub(crate) use extract::ReadSbom;
 pub(crate) use facts::{SbomFacts, sbom_facts};
+pub use links::{InRepo, images, repo_names, tags};
 pub use pending::SbomPosition;
+pub use unindexed::count as unindexed_sboms;
+pub use versions::{PackageCondition, PackageVersion};
 pub(crate) use write::store;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -35,7 +39,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 /// The visible ranges, cut by the scope of a request if it has one.
-fn within(visible: Vec<UidRange>, scope: &str) -> Vec<UidRange> {
+pub fn within(visible: Vec<UidRange>, scope: &str) -> Vec<UidRange> {
     if scope.is_empty() { visible } else { intersect(&visible, &[UidRange::subtree(scope)]) }
 }
 

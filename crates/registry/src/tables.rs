@@ -79,6 +79,10 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "package_versions",
+        columns: &[value("package"), value("version"), value("record_package")],
+    },
+    TableDeclaration {
         name: "passed_pulls",
         columns: &[
             reference("repo", "repos", OnDelete::Delete),
@@ -173,6 +177,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("bundles"),
         ],
     },
+    TableDeclaration { name: "unmatched_sboms", columns: &[value("sbom")] },
     TableDeclaration {
         name: "uploads",
         columns: &[

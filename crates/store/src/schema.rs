@@ -276,4 +276,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0052_image_policies.sql"),
         postgres: include_str!("../migrations/postgres/0052_image_policies.sql"),
     },
+    Migration {
+        version: 53,
+        name: "package_matches",
+        sqlite: include_str!("../migrations/sqlite/0053_package_matches.sql"),
+        postgres: include_str!("../migrations/postgres/0053_package_matches.sql"),
+    },
 ];

@@ -55,6 +55,17 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "advisory_words",
         columns: &[reference("advisory", "advisories", OnDelete::Hook), value("words")],
     },
+    TableDeclaration {
+        name: "package_matches",
+        columns: &[
+            value("package"),
+            value("version"),
+            value("record_id"),
+            value("vulnerability"),
+            value("aliases"),
+            value("fixed_version"),
+        ],
+    },
     TableDeclaration { name: "record_affects", columns: &[value("package"), value("id"), value("ranges")] },
     TableDeclaration { name: "record_aliases", columns: &[value("alias")] },
     TableDeclaration { name: "record_bodies", columns: &[value("body")] },
@@ -64,7 +75,7 @@ pub const TABLES: &[TableDeclaration] = &[
     },
     TableDeclaration {
         name: "record_sources",
-        columns: &[value("name"), value("licence"), value("url"), value("malware_after")],
+        columns: &[value("name"), value("licence"), value("url"), value("malware_after"), value("matched_after")],
     },
     TableDeclaration {
         name: "records",

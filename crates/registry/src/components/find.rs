@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Result, UidRange};
-use bowline_formats::purl::PackageUrl;
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::{ReadTx, Row, Value};
-use bowline_versions::{Scheme, order_key};
+use bowline_versions::order_key;
 use prost::Message as _;
 
-use super::extract::{license_keys, package_of};
+use super::extract::license_keys;
 use super::links::{self, InRepo};
+use super::versions::PackageCondition;
 use super::{findings, unindexed, within};
 
 /// Rows of an index that one page examines.
@@ -121,14 +121,12 @@ impl Conditions {
         };
         let below = given(&request.below);
         if let Some(text) = given(&request.package) {
-            let purl = PackageUrl::parse(&text)
-                .map_err(|error| Error::invalid_field("package", format!("must be a package URL: {error}")))?;
-            if below.is_some() && !purl.version.is_empty() {
+            let PackageCondition { package, version_key, scheme } = PackageCondition::parse(&text)?;
+            if below.is_some() && version_key.is_some() {
                 return Err(Error::invalid_field("below", "means nothing where the package has a version"));
             }
-            let scheme = Scheme::of_purl_type(&purl.kind);
-            conditions.package = Some(package_of(&purl));
-            conditions.version_key = given(&purl.version).map(|version| order_key(scheme, &version));
+            conditions.package = Some(package);
+            conditions.version_key = version_key;
             conditions.below = below.as_ref().map(|version| order_key(scheme, version));
         } else if below.is_some() {
             return Err(Error::invalid_field("below", "means nothing where no package is named"));

@@ -10,7 +10,7 @@ use crate::content::is_digest;
 use crate::tags::Hidden;
 
 /// A repository, and the digest of something in it.
-pub(super) type InRepo = (String, String);
+pub type InRepo = (String, String);
 
 /// Keys that one statement names.
 const AT_ONCE: usize = 200;
@@ -35,7 +35,7 @@ fn pair(row: &Row<'_>) -> Result<InRepo> {
 }
 
 /// The images that each SBOM is about, of those that its repository has; SBOMs are named by their blobs.
-pub(super) async fn images(tx: &mut ReadTx, sboms: &BTreeSet<InRepo>) -> Result<BTreeMap<InRepo, BTreeSet<String>>> {
+pub async fn images(tx: &mut ReadTx, sboms: &BTreeSet<InRepo>) -> Result<BTreeMap<InRepo, BTreeSet<String>>> {
     let sboms: Vec<InRepo> = sboms.iter().cloned().collect();
     let mut found: BTreeMap<InRepo, BTreeSet<String>> = BTreeMap::new();
     for part in sboms.chunks(AT_ONCE) {
@@ -124,7 +124,7 @@ async fn held(tx: &mut ReadTx, manifests: Vec<InRepo>) -> Result<BTreeSet<InRepo
 }
 
 /// The first tags of these images and of the indexes that they are members of.
-pub(super) async fn tags(tx: &mut ReadTx, images: &BTreeSet<InRepo>) -> Result<BTreeMap<InRepo, Vec<String>>> {
+pub async fn tags(tx: &mut ReadTx, images: &BTreeSet<InRepo>) -> Result<BTreeMap<InRepo, Vec<String>>> {
     let images: Vec<InRepo> = images.iter().cloned().collect();
     let mut tags: BTreeMap<InRepo, BTreeSet<String>> = BTreeMap::new();
     for part in images.chunks(AT_ONCE) {
@@ -152,7 +152,7 @@ pub(super) async fn tags(tx: &mut ReadTx, images: &BTreeSet<InRepo>) -> Result<B
 }
 
 /// The names of these repositories.
-pub(super) async fn repo_names(tx: &mut ReadTx, repos: &BTreeSet<&str>) -> Result<BTreeMap<String, String>> {
+pub async fn repo_names(tx: &mut ReadTx, repos: &BTreeSet<&str>) -> Result<BTreeMap<String, String>> {
     if repos.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -26,7 +26,7 @@ fn statement(tx: &ReadTx, columns: &str) -> String {
 }
 
 /// How many there are in the ranges, up to a bound.
-pub(super) async fn count(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<i32> {
+pub async fn count(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<i32> {
     let mut count = 0;
     for UidRange { lower, upper } in ranges {
         let sql = format!("SELECT count(*) FROM ({}) unindexed", statement(tx, "s.repo"));

@@ -5,7 +5,7 @@ use bowline_core::{Error, Result};
 use bowline_store::{ReadTx, Sql, Value, WriteTx};
 
 use super::extract::{Component, ReadSbom, Reading, license_keys};
-use super::{candidates, sbom_id};
+use super::{candidates, sbom_id, versions};
 use crate::content::Manifest;
 
 /// The state of an SBOM whose components are indexed.
@@ -83,7 +83,7 @@ async fn insert(tx: &mut WriteTx, id: &[u8], components: &[Component]) -> Result
         sql.push(" ON CONFLICT DO NOTHING");
         tx.execute(&sql.text, &sql.params).await?;
     }
-    Ok(())
+    versions::note(tx, id).await
 }
 
 /// Lets searches of the repository find the stored components of an SBOM.
@@ -127,7 +127,11 @@ pub(super) async fn remove(tx: &mut WriteTx, repo: &str, id: &[u8]) -> Result<()
         tx.execute(&sql.text, &sql.params).await?;
     }
     tx.execute("DELETE FROM repo_sboms WHERE repo = $1 AND sbom = $2", &params).await?;
-    let sql = "DELETE FROM components WHERE sbom = $1 AND NOT EXISTS (SELECT 1 FROM repo_sboms WHERE sbom = $1)";
-    tx.execute(sql, &[Value::from(id)]).await?;
+    let others = "SELECT 1 FROM repo_sboms WHERE sbom = $1 LIMIT 1";
+    let others = tx.query_opt(others, &[Value::from(id)], |row| row.int(0).map_err(Error::from)).await?;
+    if others.is_none() {
+        versions::leave(tx, id).await?;
+        tx.execute("DELETE FROM components WHERE sbom = $1", &[Value::from(id)]).await?;
+    }
     Ok(())
 }

@@ -1,0 +1,97 @@
+//! Versions of packages: each is matched with records of vulnerabilities once, however many SBOMs list it.
+//!
+//! A push notes its SBOM alone, so that pushes with the same packages do not wait for each other. The task that matches
+//! adds the versions, and it alone deletes them.
+
+use bowline_core::{Error, Result};
+use bowline_formats::purl::PackageUrl;
+use bowline_store::{Row, Sql, Value, WriteTx};
+use bowline_versions::{Scheme, order_key};
+
+use super::extract::package_of;
+
+/// Versions that one statement names.
+const AT_ONCE: usize = 100;
+
+/// A version of a package, as in `components`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PackageVersion {
+    pub package: String,
+    pub version: String,
+}
+
+impl PackageVersion {
+    /// Reads the first two columns.
+    pub fn read(row: &Row<'_>) -> Result<PackageVersion> {
+        Ok(PackageVersion { package: row.text(0)?, version: row.text(1)? })
+    }
+
+    /// Begins a statement that names these, as the table `wanted`.
+    pub fn with(wanted: &[PackageVersion]) -> Sql<'_> {
+        let mut sql = Sql::new("WITH wanted (package, version) AS (VALUES ");
+        for (at, one) in wanted.iter().enumerate() {
+            sql.bind(if at == 0 { "(" } else { ", (" }, &one.package).bind(", ", &one.version).push(")");
+        }
+        sql.push(") ");
+        sql
+    }
+
+    /// Runs a statement that ends with `WHERE`, or with a condition and `AND`, for these.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    pub async fn for_each(tx: &mut WriteTx, head: &str, versions: &[PackageVersion]) -> Result<()> {
+        for part in versions.chunks(AT_ONCE) {
+            let mut sql = PackageVersion::with(part);
+            sql.push(head).push(" (package, version) IN (SELECT package, version FROM wanted)");
+            tx.execute(&sql.text, &sql.params).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A search for a package, perhaps in one version.
+pub struct PackageCondition {
+    /// The package, as `components` names it.
+    pub package: String,
+    /// Orders the version; absent for all versions.
+    pub version_key: Option<Vec<u8>>,
+    pub(super) scheme: Scheme,
+}
+
+impl PackageCondition {
+    /// Reads the package URL in the field `package` of a request.
+    ///
+    /// # Errors
+    /// It is not a package URL.
+    pub fn parse(text: &str) -> Result<PackageCondition> {
+        let purl = PackageUrl::parse(text)
+            .map_err(|error| Error::invalid_field("package", format!("must be a package URL: {error}")))?;
+        let scheme = Scheme::of_purl_type(&purl.kind);
+        let version = Some(purl.version.trim()).filter(|version| !version.is_empty());
+        let version_key = version.map(|version| order_key(scheme, version));
+        Ok(PackageCondition { package: package_of(&purl), version_key, scheme })
+    }
+}
+
+/// Notes that the components of an SBOM are new.
+pub(super) async fn note(tx: &mut WriteTx, sbom: &[u8]) -> Result<()> {
+    let sql = "INSERT INTO unmatched_sboms (sbom) VALUES ($1) ON CONFLICT DO NOTHING";
+    tx.execute(sql, &[Value::from(sbom)]).await?;
+    Ok(())
+}
+
+/// Notes, before its components are deleted, which versions only this SBOM lists.
+pub(super) async fn leave(tx: &mut WriteTx, sbom: &[u8]) -> Result<()> {
+    let hint = tx.index_hint("components_by_version");
+    let sql = format!(
+        "SELECT DISTINCT c.package, c.version FROM components c
+         WHERE c.sbom = $1 AND c.package <> '' AND c.version <> ''
+           AND NOT EXISTS (SELECT 1 FROM components o {hint} WHERE o.package = c.package AND o.version = c.version
+                           AND o.package <> '' AND o.sbom <> $1)"
+    );
+    let versions = tx.query(&sql, &[Value::from(sbom)], PackageVersion::read).await?;
+    PackageVersion::for_each(tx, "UPDATE package_versions SET state = 2 WHERE", &versions).await?;
+    tx.execute("DELETE FROM unmatched_sboms WHERE sbom = $1", &[Value::from(sbom)]).await.map_err(Error::from)?;
+    Ok(())
+}

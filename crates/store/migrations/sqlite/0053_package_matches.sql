@@ -1,0 +1,48 @@
+-- SBOMs whose components are stored and not yet among `package_versions`.
+CREATE TABLE unmatched_sboms (
+  sbom BLOB NOT NULL PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+INSERT INTO unmatched_sboms (sbom) SELECT DISTINCT sbom FROM repo_sboms WHERE state = 0;
+
+-- Versions of packages that SBOMs list, each once for all SBOMs and images.
+CREATE TABLE package_versions (
+  -- As in `components`.
+  package TEXT NOT NULL,
+  version TEXT NOT NULL,
+  -- The package as `record_affects` names it; '' where records know no such ecosystem.
+  record_package TEXT NOT NULL,
+  -- 0 is matched, 1 waits to be matched, 2 waits for a check whether an SBOM has it still.
+  state INTEGER NOT NULL,
+  PRIMARY KEY (package, version)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX package_versions_by_record_package ON package_versions (record_package, state);
+CREATE INDEX package_versions_waiting ON package_versions (state, package, version) WHERE state <> 0;
+
+-- The visible records that affect a version of a package: each id once, of several sources the newest record.
+CREATE TABLE package_matches (
+  package TEXT NOT NULL,
+  version TEXT NOT NULL,
+  record_id TEXT NOT NULL,
+  -- The CVE id of the vulnerability if its record names one, else the id of the record.
+  vulnerability TEXT NOT NULL,
+  -- The other ids that the record names, in order, separated by spaces.
+  aliases TEXT NOT NULL,
+  -- Number of the source of the record, and the generation that brought it: they change with its content.
+  source INTEGER NOT NULL,
+  since INTEGER NOT NULL,
+  -- The lowest fixed version above `version` that the record names; '' without one.
+  fixed_version TEXT NOT NULL,
+  -- Number of Vulnerability.Severity.
+  severity INTEGER NOT NULL,
+  PRIMARY KEY (package, version, record_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX package_matches_by_vulnerability ON package_matches (vulnerability, package);
+CREATE INDEX package_matches_by_record ON package_matches (record_id, package);
+
+-- Whether another SBOM has a version of a package.
+CREATE INDEX components_by_version ON components (package, version, sbom) WHERE package <> '';
+
+-- How far the matches follow a source, as `malware_generation` and `malware_after`: all packages wait at first.
+ALTER TABLE record_sources ADD COLUMN matched_generation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE record_sources ADD COLUMN matched_after TEXT NOT NULL DEFAULT '';
+UPDATE record_sources SET matched_generation = generation;
