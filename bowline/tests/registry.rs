@@ -40,6 +40,10 @@ mod limits;
 mod lists;
 #[path = "registry/manifests.rs"]
 mod manifests;
+#[path = "registry/matching.rs"]
+mod matching;
+#[path = "registry/matching_property.rs"]
+mod matching_property;
 #[path = "registry/mirrors.rs"]
 mod mirrors;
 #[path = "registry/mounts.rs"]

@@ -65,8 +65,10 @@ pub(crate) async fn sweep_once(server: &TestServer) -> bool {
     db.write(move |tx| Box::pin(async move { follow_imports(tx, now).await })).await.expect("a step")
 }
 
-/// Takes steps until nothing is left to be done.
+/// Takes steps until nothing is left to be done. Replaced records stay until the matches of components have followed.
 pub(crate) async fn sweep_all(server: &TestServer) {
+    let now = server.clock().seconds() * 1_000_000;
+    while server.server().parts().matching.step(now).await.expect("a step") {}
     while sweep_once(server).await {}
 }
 

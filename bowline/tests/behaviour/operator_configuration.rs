@@ -104,6 +104,7 @@ async fn all_periodic_tasks_are_listed_and_run_where_that_is_safe(server: &TestS
         "blob-totals",
         "ended-sessions",
         "garbage-collection",
+        "matching",
         "record-sweep",
         "retention",
         "sbom-index",

@@ -61,6 +61,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("registry sboms get", Owner, ""),
     ("registry images packages", Owner, ""),
     ("registry find", Owner, ""),
+    ("registry matches", Owner, ""),
     ("registry licenses", Owner, ""),
     ("registry unindexed-sboms", Owner, ""),
     ("registry image-policy set", Owner, ""),

@@ -3,6 +3,7 @@
 use bowline_contract::bowline::vulnerabilities::v1 as reviews;
 use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as settings;
+use bowline_contract::bowline::vulnerabilities::v1::rpc::matches::ListMatches;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
 use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::{BatchReviewEvents, PreviewPublication};
 use bowline_contract::v1::advisory as a1;
@@ -67,6 +68,7 @@ pub(super) fn rows() -> Vec<Row> {
             end_time: Some(time()),
         }),
         at::<GetPosture>(|aim| own::GetPostureRequest { scope: aim.group(), ..default() }),
+        anybody::<ListMatches>(OK, |aim| own::ListMatchesRequest { scope: aim.group(), ..default() }),
         at::<ListFindings>(|aim| own::ListFindingsRequest { scope: aim.group(), ..default() }),
         at::<settings::GetAdvisorySettings>(|aim| own::GetAdvisorySettingsRequest { uid: aim.group() }),
         at::<settings::UpdateAdvisorySettings>(|aim| own::UpdateAdvisorySettingsRequest {

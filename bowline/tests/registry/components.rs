@@ -16,7 +16,7 @@ use crate::support::*;
 const LOG4J: &str = "pkg:maven/org.apache.logging.log4j/log4j-core";
 
 /// A CycloneDX document of these components: names, versions, package URLs and licenses.
-fn cyclonedx(components: &[(&str, &str, &str, &str)]) -> String {
+pub(crate) fn cyclonedx(components: &[(&str, &str, &str, &str)]) -> String {
     let components: Vec<Value> = components
         .iter()
         .map(|(name, version, purl, license)| {
@@ -39,13 +39,13 @@ fn in_toto(predicate: &str) -> String {
 }
 
 /// Pushes a document that refers to an image; the digest of its manifest.
-async fn attach(client: &Client, name: &str, image: &str, media_type: &str, document: &str) -> String {
+pub(crate) async fn attach(client: &Client, name: &str, image: &str, media_type: &str, document: &str) -> String {
     let mut referrer = artifact(media_type, document.as_bytes());
     referrer["subject"] = json!({ "mediaType": IMAGE, "digest": image, "size": 1 });
     push(client, name, None, &referrer, document.as_bytes()).await
 }
 
-async fn get(actor: &Actor, path: &str) -> Value {
+pub(crate) async fn get(actor: &Actor, path: &str) -> Value {
     let reply = actor.rest("GET", path, None).await;
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
     reply.json()
@@ -213,7 +213,7 @@ async fn components_go_with_their_image(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM repo_sboms").await, 2);
 }
 
-async fn collected(server: &TestServer) {
+pub(crate) async fn collected(server: &TestServer) {
     let parts = server.server().parts();
     let plan = Plan { until: server.clock().now(), is_dry_run: false };
     collect(&parts.storage.db, &parts.content, plan).await.unwrap();

@@ -26,6 +26,7 @@ use crate::backup::BackupSchedule;
 use crate::blobs::{Blobs, content};
 use crate::error::StartError;
 use crate::garbage::Schedule;
+use crate::matching::Matching;
 use crate::options::Options;
 use crate::server::{Parts, address_rate};
 use crate::state::{RunningServer, StartFacts};
@@ -82,9 +83,10 @@ pub(crate) async fn assemble(
     ));
     // Not the documents of the handlers: pushes do not wait for those who read.
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, Documents::new(blobs()));
-    let distribution = Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream);
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
+        distribution: Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream)),
+        matching: Arc::new(Matching::new(starting, &replica)),
         contract,
         storage,
         authenticator,
@@ -96,7 +98,6 @@ pub(crate) async fn assemble(
         backups: BackupSchedule::of(options).await?,
         registry,
         published,
-        distribution: Arc::new(distribution),
         vault,
         settings,
         clock,

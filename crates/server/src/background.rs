@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::job::Job;
 use crate::mail;
+use crate::matching;
 use crate::record_sweep;
 use crate::sbom_index;
 use crate::server::Parts;
@@ -78,6 +79,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     }
     let reserved = parts.storage.db.from_reserve();
     tasks.spawn(delete_ended(reserved.clone(), parts.clock.clone(), report(Task::EndedSessions)));
+    tasks.spawn(matching::run(parts.clone(), report(Task::Matching)));
     tasks.spawn(record_sweep::run(reserved, parts.clock.clone(), report(Task::RecordSweep)));
     tasks.spawn(sbom_index::run(parts.clone(), report(Task::SbomIndex)));
     tasks.spawn(relay(parts).run());

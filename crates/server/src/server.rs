@@ -25,6 +25,7 @@ use crate::call_rates::{self, CallRates};
 use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::mail::Relay;
+use crate::matching::Matching;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::request_sizes::RequestSizes;
@@ -61,6 +62,8 @@ pub struct Parts {
     pub registry: Registry,
     /// The public documents of advisories.
     pub published: Arc<Published>,
+    /// Matches of components with records of vulnerabilities.
+    pub matching: Arc<Matching>,
     pub distribution: Arc<Distribution>,
     /// The server's secrets, for use.
     pub vault: Arc<Vault>,

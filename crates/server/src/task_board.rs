@@ -21,6 +21,7 @@ pub(crate) enum Task {
     EndedSessions,
     GarbageCollection,
     Mail,
+    Matching,
     PublicDocuments,
     RecordSweep,
     Retention,
@@ -30,7 +31,7 @@ pub(crate) enum Task {
     BlobVerification,
 }
 
-const COUNT: usize = 15;
+const COUNT: usize = 16;
 
 /// All tasks by name, and whether the operator may run each: not those that run several times a second, and not those whose
 /// turns replicas share.
@@ -43,6 +44,7 @@ const TASKS: [(Task, &str, bool); COUNT] = [
     (Task::EndedSessions, "ended-sessions", true),
     (Task::GarbageCollection, "garbage-collection", true),
     (Task::Mail, "mail", true),
+    (Task::Matching, "matching", true),
     (Task::PublicDocuments, "public-documents", false),
     (Task::RecordSweep, "record-sweep", true),
     (Task::Retention, "retention", true),

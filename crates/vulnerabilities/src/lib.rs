@@ -1,8 +1,10 @@
 //! Vulnerabilities: what organizations say about them in advisories, the documents made of advisories, the findings of
-//! images with the advisories about them, and records that are imported from databases of vulnerabilities.
+//! images with the advisories about them, records that are imported from databases of vulnerabilities, and the components of
+//! images that these records affect.
 
 pub mod advisories;
 mod documents;
+pub mod matching;
 mod posture;
 pub mod records;
 mod tables;
@@ -20,5 +22,6 @@ pub fn register(handlers: Handlers, published: &Arc<Published>, files: &Document
     let handlers = advisories::register(handlers);
     let handlers = documents::register(handlers, published, files);
     let handlers = posture::register(handlers);
+    let handlers = matching::register(handlers);
     records::register(handlers)
 }

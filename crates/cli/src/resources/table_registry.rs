@@ -1,6 +1,7 @@
 //! The commands of `bowline registry` that are made from the contract.
 
 use super::table::{Cell, Column, Does, Kind, Resource, Verb, column};
+use super::table_vulnerabilities::MATCHES_OF_IMAGES;
 
 const IMAGE_COLUMNS: &[Column] = &[
     column("digest", "digest"),
@@ -212,6 +213,7 @@ pub(super) const REGISTRY: &[Resource] = &[
             example: "registry find --package pkg:maven/org.apache.logging.log4j/log4j-core --below 2.17.1",
         }],
     ),
+    MATCHES_OF_IMAGES,
     alone(
         "licenses",
         Kind::Scope,

@@ -30,6 +30,33 @@ const FINDINGS: &[Column] = &[
 ];
 const EVENTS: &[Column] = &[column("uidp", "id"), column("status", "status"), column("reviewer", "reviewer")];
 
+const AFFECTED: &[Column] = &[
+    column("repository", "repoName"),
+    column("tags", "tags"),
+    column("component", "component"),
+    column("version", "version"),
+    column("vulnerability", "vulnerability"),
+    column("severity", "severity"),
+    column("fixed in", "fixedVersion"),
+];
+
+/// Of the commands of `bowline registry`.
+pub(super) const MATCHES_OF_IMAGES: Resource = Resource {
+    columns: AFFECTED,
+    ..alone(
+        "matches",
+        Kind::Scope,
+        &[Verb {
+            name: "matches",
+            method: "bowline.vulnerabilities.v1.Matches.ListMatches",
+            about: "List the components of images that imported records of vulnerabilities affect",
+            does: Does::List,
+            positional: "scope",
+            example: "registry matches acme --vulnerability CVE-2021-44228",
+        }],
+    )
+};
+
 pub(super) const VULNS: &[Resource] = &[
     alone(
         "posture",

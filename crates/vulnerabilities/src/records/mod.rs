@@ -28,9 +28,11 @@ use bowline_pipeline::Handlers;
 
 pub use lookup::{Missing, Query, RecordLookup, RecordMatch, Results};
 pub use newest::{Newest, newest};
-pub(crate) use severities::severities;
+pub(crate) use severities::{read as stored_severities, severities};
 pub use statements::insert;
+pub(crate) use statements::{IN_A_LIST, among};
 pub use sweep::sweep;
+pub(crate) use visible::{Generations, VISIBLE};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = sources::register(handlers);

@@ -65,7 +65,7 @@ pub(super) fn stored(record: &Record) -> String {
 }
 
 /// Reads what [`stored`] wrote.
-pub(super) fn read(stored: &str) -> Vec<Severity> {
+pub(crate) fn read(stored: &str) -> Vec<Severity> {
     let lines = stored.lines().filter_map(|line| line.split_at_checked(1));
     lines
         .filter_map(|(kind, score)| {

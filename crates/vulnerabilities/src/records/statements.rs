@@ -4,11 +4,11 @@ use bowline_core::Result;
 use bowline_store::{Value, WriteTx};
 
 /// Values of one list.
-pub(super) const IN_A_LIST: usize = 256;
+pub(crate) const IN_A_LIST: usize = 256;
 
 /// `($first, ...)` for a list, and its values: rounded up to a power of two by repeating the last one, which changes
 /// nothing for `IN`. The list has at least one value and at most [`IN_A_LIST`].
-pub(super) fn among<'a>(first: usize, values: impl Iterator<Item = Value<'a>>) -> (String, Vec<Value<'a>>) {
+pub(crate) fn among<'a>(first: usize, values: impl Iterator<Item = Value<'a>>) -> (String, Vec<Value<'a>>) {
     let mut values: Vec<Value<'a>> = values.collect();
     if let Some(last) = values.last().copied() {
         values.resize(values.len().next_power_of_two(), last);

@@ -48,11 +48,11 @@ pub(super) async fn clear(tx: &mut WriteTx, import: &ImportRow, now: Micros) -> 
     Ok(())
 }
 
-/// Deletes some of the rows that an import replaced or removed; true if there were any. What the list of malware has
-/// not looked at yet stays.
+/// Deletes some of the rows that an import replaced or removed; true if there were any. What the list of malware, or the
+/// matches of packages, have not followed yet stays.
 async fn delete_replaced(tx: &mut WriteTx) -> Result<bool> {
-    let sources = "SELECT number, malware_generation FROM record_sources";
-    let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.int(1)?));
+    let sources = "SELECT number, malware_generation, matched_generation FROM record_sources";
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.int(1)?.min(row.int(2)?)));
     for (source, generation) in tx.query(sources, &[], read).await? {
         let sql = "SELECT n FROM records WHERE source = $1 AND until <= $2 AND until < 2147483647 LIMIT $3";
         let params = [Value::Int(source), Value::Int(generation), Value::Int(AT_ONCE)];

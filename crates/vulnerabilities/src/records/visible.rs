@@ -6,22 +6,22 @@ use bowline_core::{Error, Result};
 use bowline_store::{ReadTx, Row};
 
 /// Joins a record `r` with its source `s`, and leaves what is not visible out.
-pub(super) const VISIBLE: &str =
+pub(crate) const VISIBLE: &str =
     "JOIN record_sources s ON s.number = r.source AND r.since <= s.generation AND r.until > s.generation";
 
 /// How far each source is, by its number: what [`VISIBLE`] compares, for statements with many rows, that would look the
 /// source up for each of them.
-pub(super) struct Generations(HashMap<i64, i64>);
+pub(crate) struct Generations(HashMap<i64, i64>);
 
 impl Generations {
-    pub(super) async fn read(tx: &mut ReadTx) -> Result<Generations> {
+    pub(crate) async fn read(tx: &mut ReadTx) -> Result<Generations> {
         let sql = "SELECT number, generation FROM record_sources";
         let rows = tx.query(sql, &[], |row| Ok::<_, Error>((row.int(0)?, row.int(1)?))).await?;
         Ok(Generations(rows.into_iter().collect()))
     }
 
     /// Whether a row is visible whose `source`, `since` and `until` are in the columns from `first` on.
-    pub(super) fn show(&self, row: &Row<'_>, first: usize) -> Result<bool> {
+    pub(crate) fn show(&self, row: &Row<'_>, first: usize) -> Result<bool> {
         let (source, since, until) = (row.int(first)?, row.int(first + 1)?, row.int(first + 2)?);
         Ok(self.0.get(&source).is_some_and(|generation| since <= *generation && until > *generation))
     }

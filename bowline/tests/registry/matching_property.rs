@@ -1,0 +1,166 @@
+//! Matching step by step comes to the same as matching from nothing, and to what the query API of OSV says, after any
+//! sequence of imports, pushes and deletions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_core::Clock as _;
+use bowline_services::follow_imports;
+use bowline_testkit::{Actor, TestServer, each_engine};
+use serde_json::{Value, json};
+
+use crate::components::collected;
+use crate::matching::{import, matched, push_with, record};
+use crate::random::Random;
+use crate::support::*;
+
+const SEQUENCES: u64 = 4;
+const LENGTH: u64 = 14;
+const PACKAGES: [(&str, &str, &str); 4] = [
+    ("pkg:pypi/flask", "PyPI", "Flask"),
+    ("pkg:npm/a", "npm", "a"),
+    ("pkg:deb/debian/curl", "Debian:12", "curl"),
+    ("pkg:generic/nothing", "generic", "nothing"),
+];
+
+/// What the sequence has pushed: repository and manifest of each SBOM.
+struct Sequence<'a> {
+    server: &'a TestServer,
+    random: Random,
+    org: String,
+    client: Client,
+    referrers: Vec<(String, String)>,
+    pushed: u64,
+}
+
+impl Sequence<'_> {
+    async fn take_step(&mut self) {
+        match self.random.below(10) {
+            0..=3 => self.push().await,
+            4 => self.delete().await,
+            5..=7 => self.import().await,
+            8 => {
+                let now = self.server.clock().now();
+                let db = &self.server.server().parts().storage.db;
+                db.write(move |tx| Box::pin(follow_imports(tx, now))).await.expect("a step");
+            }
+            _ => collected(self.server).await,
+        }
+        // The matches follow by any number of steps, so that most steps see the middle of something.
+        for _ in 0..self.random.below(4) {
+            let parts = self.server.server().parts();
+            parts.matching.step(self.server.clock().now()).await.expect("a step");
+        }
+    }
+
+    async fn push(&mut self) {
+        let mut purls = Vec::new();
+        for _ in 0..=self.random.below(4) {
+            let (purl, ..) = PACKAGES[self.random.below(4) as usize];
+            purls.push(format!("{purl}@{}.{}", self.random.below(3), self.random.below(3)));
+        }
+        let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
+        let name = format!("{}/r{}", self.org, self.random.below(3));
+        let (_, referrer) = push_with(&self.client, &name, &self.pushed.to_string(), &purls).await;
+        self.pushed += 1;
+        self.referrers.push((name, referrer));
+    }
+
+    async fn delete(&mut self) {
+        let Some((name, referrer)) = self.random.take(&mut self.referrers) else { return };
+        let reply = self.client.send(&format!("DELETE /v2/{name}/manifests/{referrer}"), &[], b"").await;
+        // Two pushes may have had the same SBOM for the same image.
+        assert!([202, 404].contains(&reply.status), "{}", reply.text());
+    }
+
+    async fn import(&mut self) {
+        let (mut records, mut removed) = (BTreeMap::new(), Vec::new());
+        for _ in 0..=self.random.below(3) {
+            let id = format!("R-{}", self.random.below(6));
+            if self.random.below(4) == 0 {
+                removed.push(id);
+            } else {
+                records.insert(id.clone(), self.record(&id));
+            }
+        }
+        let unique: BTreeSet<String> = removed.into_iter().filter(|id| !records.contains_key(id)).collect();
+        let removed: Vec<&str> = unique.iter().map(String::as_str).collect();
+        let records: Vec<Value> = records.into_values().collect();
+        let source = ["first", "second"][self.random.below(2) as usize];
+        let end = if self.random.below(5) == 0 { "abort" } else { "commit" };
+        import(self.server, source, &records, &removed, end).await;
+    }
+
+    fn record(&mut self, id: &str) -> Value {
+        let (_, ecosystem, package) = PACKAGES[self.random.below(4) as usize];
+        let fixed = [String::new(), format!("{}.{}", self.random.below(3), self.random.below(3))];
+        let mut record = record(id, (ecosystem, package), &fixed[self.random.below(2) as usize]);
+        record["modified"] = json!(format!("2026-01-0{}T00:00:00Z", 1 + self.random.below(3)));
+        if self.random.below(3) == 0 {
+            record["aliases"] = json!([format!("CVE-2026-{}", self.random.below(3))]);
+        }
+        if self.random.below(6) == 0 {
+            record["withdrawn"] = json!("2026-01-09T00:00:00Z");
+        }
+        record
+    }
+}
+
+/// Everything that matching has written.
+async fn written(server: &TestServer) -> (Vec<String>, Vec<String>) {
+    let versions = "SELECT package || ' ' || version || ' ' || record_package || ' ' || state FROM package_versions
+                    ORDER BY package, version";
+    let matches =
+        "SELECT package || ' ' || version || ' ' || record_id || ' ' || vulnerability || ' ' || aliases || ' '
+                     || source || ' ' || since || ' ' || fixed_version || ' ' || severity FROM package_matches
+                   ORDER BY package, version, record_id";
+    (texts(server, versions).await, texts(server, matches).await)
+}
+
+/// What the query API finds for every listed component with a version, in the same order.
+async fn queried(server: &TestServer, caller: &Actor) -> Vec<String> {
+    let listed = "SELECT DISTINCT package || '@' || version FROM components c WHERE package <> '' AND version <> ''
+                    AND EXISTS (SELECT 1 FROM repo_sboms s WHERE s.sbom = c.sbom) ORDER BY 1";
+    let mut found = BTreeSet::new();
+    for version in texts(server, listed).await.into_iter().filter(|version| !version.starts_with("generic")) {
+        let body = json!({ "package": { "purl": format!("pkg:{version}") } });
+        let reply = caller.rest("POST", "/osv/v1/query", Some(body)).await;
+        assert_eq!(reply.status, 200, "{version}: {}", reply.text());
+        for record in reply.json()["vulns"].as_array().into_iter().flatten() {
+            found.insert(format!("{} {}", version.replace('@', " "), record["id"].as_str().unwrap_or_default()));
+        }
+    }
+    found.into_iter().collect()
+}
+
+async fn check(server: &TestServer, seed: u64) {
+    matched(server).await;
+    let in_steps = written(server).await;
+    let ids = "SELECT package || ' ' || version || ' ' || record_id FROM package_matches ORDER BY 1";
+    let mut ids = texts(server, ids).await;
+    ids.sort();
+    assert_eq!(ids, queried(server, &server.anonymous()).await, "as the query API, seed {seed}");
+    for sql in [
+        "DELETE FROM package_matches",
+        "DELETE FROM package_versions",
+        "INSERT INTO unmatched_sboms (sbom) SELECT DISTINCT sbom FROM repo_sboms WHERE state = 0",
+    ] {
+        execute(server, sql).await;
+    }
+    matched(server).await;
+    assert_eq!(written(server).await, in_steps, "as from nothing, seed {seed}");
+}
+
+async fn matching_in_steps_equals_matching_from_nothing(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let mut sequence = Sequence { server, random: Random::new(0), org, client, referrers: Vec::new(), pushed: 0 };
+    for seed in 0..SEQUENCES {
+        sequence.random = Random::new(seed);
+        for _ in 0..LENGTH {
+            sequence.take_step().await;
+        }
+        check(server, seed).await;
+    }
+    assert!(number(server, "SELECT count(*) FROM package_matches").await > 0, "the sequences come to something");
+}
+
+each_engine!(multi_thread: matching_in_steps_equals_matching_from_nothing);

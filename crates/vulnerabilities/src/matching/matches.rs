@@ -1,0 +1,203 @@
+//! Matching versions of packages with the visible records of their packages.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_core::{Error, Result};
+use bowline_osv::VersionQuery;
+use bowline_registry::components::PackageVersion;
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
+
+use super::record_details::{self, RecordDetails};
+use crate::records::{Generations, among};
+
+/// Versions that one step matches at most, and versions that are matched at once: their matches are held in memory.
+const MAX_VERSIONS: i64 = 100;
+const AT_ONCE: usize = 10;
+/// Number of matches after which a step ends early.
+const ENOUGH: usize = 3000;
+/// Rows that one statement writes or deletes.
+const WRITTEN_AT_ONCE: usize = 50;
+
+/// A version that waits, and its package as records name it.
+struct Waiting {
+    version: PackageVersion,
+    record_package: String,
+}
+
+/// A record that affects a version.
+struct Affecting {
+    n: i64,
+    modified: i64,
+    content: Content,
+    fixed_version: String,
+}
+
+/// Where a record comes from: the content of an id changes with it.
+type Content = (i64, i64);
+
+/// What matching changes. `package_matches` has nothing else of these versions, so that an image's vulnerabilities that come
+/// and go are known here.
+#[derive(Default)]
+pub(super) struct Changes {
+    versions: Vec<PackageVersion>,
+    /// Matches that are no longer, each with the id of its record.
+    removed: Vec<(PackageVersion, String)>,
+    added: Vec<AddedMatch>,
+}
+
+/// A match that is new, or whose record has another content.
+struct AddedMatch {
+    version: PackageVersion,
+    record_id: String,
+    affecting: Affecting,
+    details: RecordDetails,
+}
+
+pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<Changes>> {
+    let waiting = waiting(tx).await?;
+    if waiting.is_empty() {
+        return Ok(None);
+    }
+    let generations = Generations::read(tx).await?;
+    let (mut changes, mut examined) = (Changes::default(), 0);
+    for part in waiting.chunks(AT_ONCE) {
+        let affecting = affecting(tx, part, &generations).await?;
+        let mut stored = stored(tx, part).await?;
+        examined += affecting.len() + stored.len();
+        for ((index, record_id), affecting) in affecting {
+            let known = stored.remove(&(part[index].version.clone(), record_id.clone()));
+            if known != Some(affecting.content) {
+                let (version, details) = (part[index].version.clone(), RecordDetails::default());
+                changes.added.push(AddedMatch { version, record_id, affecting, details });
+            }
+        }
+        changes.removed.extend(stored.into_keys());
+        changes.versions.extend(part.iter().map(|waiting| waiting.version.clone()));
+        if examined >= ENOUGH {
+            break;
+        }
+    }
+    let records: BTreeSet<i64> = changes.added.iter().map(|added| added.affecting.n).collect();
+    let details = record_details::read(tx, &records).await?;
+    for added in &mut changes.added {
+        let n = added.affecting.n;
+        added.details = details.get(&n).cloned().ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
+    }
+    Ok(Some(changes))
+}
+
+async fn waiting(tx: &mut ReadTx) -> Result<Vec<Waiting>> {
+    let hint = tx.index_hint("package_versions_waiting");
+    let sql = format!(
+        "SELECT package, version, record_package FROM package_versions {hint} WHERE state <> 0 AND state = 1
+         ORDER BY package, version LIMIT $1"
+    );
+    let read =
+        |row: &Row<'_>| Ok::<_, Error>(Waiting { version: PackageVersion::read(row)?, record_package: row.text(2)? });
+    tx.query(&sql, &[Value::Int(MAX_VERSIONS)], read).await
+}
+
+/// The records that affect each of these, by position and id; of several sources the newest record, as the query API has it.
+async fn affecting(
+    tx: &mut ReadTx,
+    waiting: &[Waiting],
+    generations: &Generations,
+) -> Result<BTreeMap<(usize, String), Affecting>> {
+    let mut queries: BTreeMap<&str, Vec<(usize, VersionQuery<'_>)>> = BTreeMap::new();
+    for (index, Waiting { version, record_package }) in waiting.iter().enumerate() {
+        let Some((ecosystem, _)) = record_package.split_once('/') else { continue };
+        let query = VersionQuery::new(ecosystem, Some(&version.version));
+        queries.entry(record_package).or_default().push((index, query));
+    }
+    let mut found: BTreeMap<(usize, String), Affecting> = BTreeMap::new();
+    if queries.is_empty() {
+        return Ok(found);
+    }
+    let (placeholders, values) = among(1, queries.keys().map(|package| Value::from(*package)));
+    let sql = format!(
+        "SELECT package, ranges, id, modified, record, source, since, until FROM record_affects
+         WHERE package IN {placeholders}"
+    );
+    let read = |row: &Row<'_>| -> Result<()> {
+        if !generations.show(row, 5)? {
+            return Ok(());
+        }
+        let package = row.text(0)?;
+        for (index, query) in queries.get(package.as_str()).into_iter().flatten() {
+            let fixed = |ranges: &str| {
+                let is_affected = query.is_in(ranges);
+                is_affected.then(|| query.fixed_in(ranges).unwrap_or_default().to_owned())
+            };
+            let Some(fixed_version) = row.with_text(1, fixed)? else { continue };
+            let content = (row.int(5)?, row.int(6)?);
+            let one = Affecting { n: row.int(4)?, modified: row.int(3)?, content, fixed_version };
+            let key = (*index, row.text(2)?);
+            let is_newer = |known: &Affecting| (one.modified, Reverse(one.n)) > (known.modified, Reverse(known.n));
+            if found.get(&key).is_none_or(is_newer) {
+                found.insert(key, one);
+            }
+        }
+        Ok(())
+    };
+    tx.query(&sql, &values, read).await?;
+    Ok(found)
+}
+
+/// The stored matches of these.
+async fn stored(tx: &mut ReadTx, waiting: &[Waiting]) -> Result<BTreeMap<(PackageVersion, String), Content>> {
+    let versions: Vec<PackageVersion> = waiting.iter().map(|waiting| waiting.version.clone()).collect();
+    let mut sql = PackageVersion::with(&versions);
+    sql.push(
+        "SELECT m.package, m.version, m.record_id, m.source, m.since FROM wanted w CROSS JOIN package_matches m
+         WHERE m.package = w.package AND m.version = w.version",
+    );
+    let read = |row: &Row<'_>| Ok::<_, Error>(((PackageVersion::read(row)?, row.text(2)?), (row.int(3)?, row.int(4)?)));
+    Ok(tx.query(&sql.text, &sql.params, read).await?.into_iter().collect())
+}
+
+impl Changes {
+    pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
+        for part in self.removed.chunks(WRITTEN_AT_ONCE) {
+            delete(tx, part).await?;
+        }
+        for part in self.added.chunks(WRITTEN_AT_ONCE) {
+            upsert(tx, part).await?;
+        }
+        // A version whose SBOM was deleted meanwhile still waits for its check.
+        let matched = "UPDATE package_versions SET state = 0 WHERE state = 1 AND";
+        PackageVersion::for_each(tx, matched, &self.versions).await
+    }
+}
+
+async fn delete(tx: &mut WriteTx, matches: &[(PackageVersion, String)]) -> Result<()> {
+    let mut sql = Sql::new("WITH gone (package, version, record_id) AS (VALUES ");
+    for (at, (version, record_id)) in matches.iter().enumerate() {
+        sql.bind(if at == 0 { "(" } else { ", (" }, &version.package).bind(", ", &version.version);
+        sql.bind(", ", record_id).push(")");
+    }
+    sql.push(") DELETE FROM package_matches WHERE (package, version, record_id) IN ");
+    sql.push("(SELECT package, version, record_id FROM gone)");
+    tx.execute(&sql.text, &sql.params).await?;
+    Ok(())
+}
+
+async fn upsert(tx: &mut WriteTx, matches: &[AddedMatch]) -> Result<()> {
+    let mut sql = Sql::new(
+        "INSERT INTO package_matches
+           (package, version, record_id, vulnerability, aliases, source, since, fixed_version, severity) VALUES ",
+    );
+    for (at, AddedMatch { version, record_id, affecting, details }) in matches.iter().enumerate() {
+        sql.bind(if at == 0 { "(" } else { ", (" }, &version.package).bind(", ", &version.version);
+        sql.bind(", ", record_id).bind(", ", &details.vulnerability).bind(", ", &details.aliases);
+        sql.bind(", ", affecting.content.0).bind(", ", affecting.content.1).bind(", ", &affecting.fixed_version);
+        sql.bind(", ", i64::from(details.severity as i32)).push(")");
+    }
+    sql.push(
+        " ON CONFLICT (package, version, record_id) DO UPDATE SET vulnerability = excluded.vulnerability,
+            aliases = excluded.aliases, source = excluded.source, since = excluded.since,
+            fixed_version = excluded.fixed_version, severity = excluded.severity",
+    );
+    tx.execute(&sql.text, &sql.params).await?;
+    Ok(())
+}
