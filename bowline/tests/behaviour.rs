@@ -205,6 +205,8 @@ mod registry_policies;
 mod registry_sources;
 #[path = "behaviour/registry_upstreams.rs"]
 mod registry_upstreams;
+#[path = "behaviour/release_cycles.rs"]
+mod release_cycles;
 #[path = "behaviour/replication_calls.rs"]
 mod replication_calls;
 #[path = "behaviour/repo_search.rs"]

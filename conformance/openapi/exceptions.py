@@ -37,12 +37,12 @@ EXCEPTIONS = [
         "dependent fields", "ST202", "400",
         r"(is|are) required\b|^Audience must be specified|exclude each other|and not both$|^means nothing where|must name ecosystems"
         r"|exactly one requirement must be set|must be set: a rule|is the name of another rule|the key at position \d+"
-        r"|severity of the contract|is no trusted root|has neither a transparency|has no certificate authority|more than \d+ bytes",
+        r"|severity of the contract|is no trusted root|has neither a transparency|has no certificate authority|more than \d+ bytes|must be in the request once",
         "Fields that only some requests need, or that a service needs and the wire contract does not mark REQUIRED.",
     ),
     Exempt(
         "forms of texts", "ST202", "400",
-        r"must be (a package URL|an e-mail address|an (absolute )?https|one SPDX|group:artifact|name or @scope|the name of|the identifier of)"
+        r"must be (a package URL|a day that exists|an e-mail address|an (absolute )?https|one SPDX|group:artifact|name or @scope|the name of|the identifier of)"
         r"|must match|must not contain (spaces|the character `)|is no identifier|not a valid pattern|must not be empty"
         r"|must be the JSON object|cannot be taken as|has a directory",
         "Texts that a parser reads: URLs, package names, licences, patterns, reports. Schemas have no parsers, and "

@@ -90,6 +90,7 @@ fn write_files(home: &Path, identity_token: &str) {
     let record =
         json!({ "id": "GHSA-2222-3333-4444", "aliases": ["CVE-2026-1000"], "modified": "2026-01-01T00:00:00Z" });
     write("records.jsonl", &record.to_string());
+    write("python.json", r#"[{ "cycle": "3.13", "eol": "2029-10-31", "latest": "3.13.1" }]"#);
     let pom = "<project><groupId>org.example</groupId><artifactId>lib</artifactId><version>1</version></project>";
     write("maven/org/example/lib/1/lib-1.pom", pom);
     write("maven/org/example/lib/1/lib-1.jar", "jar");

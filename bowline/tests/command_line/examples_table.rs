@@ -103,6 +103,8 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("advisories settings", Owner, ""),
     ("feeds import osv", Operator, ""),
     ("feeds sources", Operator, ""),
+    ("feeds import cycles", Operator, ""),
+    ("feeds cycles", Operator, ""),
     ("feeds status", Operator, ""),
     ("feeds abort", Operator, ""),
     ("vulns get", Owner, ""),

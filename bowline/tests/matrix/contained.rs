@@ -4,6 +4,7 @@ use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1 as own;
 use bowline_contract::bowline::registry::v1::rpc::image_policies as of_images;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies_of_owners;
+use bowline_contract::bowline::registry::v1::rpc::release_cycles as cycles;
 use bowline_contract::bowline::registry::v1::rpc::replication;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
 use bowline_contract::v1::registry as r1;
@@ -285,6 +286,14 @@ fn neutral() -> Vec<Row> {
         anybody::<methods1::GetPackageVersionMetadata>(NOT_FOUND, |_| r1::PackageVersionMetadataRequest {
             package: "python".into(),
         }),
+        anybody::<cycles::ListReleaseProducts>(OK, |_| default()),
+        Row {
+            absent_is_fine: true,
+            ..row::<cycles::ImportReleaseCycles>(Check::Operator, |_| own::ImportReleaseCyclesRequest {
+                removed_names: vec!["matrix".into()],
+                ..default()
+            })
+        },
         anybody::<charts::FindChart>(PRECONDITION, |_| r1::FindChartRequest { name: "redis".into(), ..default() }),
     ]
 }

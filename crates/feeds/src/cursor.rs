@@ -118,6 +118,14 @@ impl<'a> Cursor<'a> {
         self.list(name)?.iter().map(|element| element.word().map(str::to_owned)).collect()
     }
 
+    /// A value that is true or false, and nothing else.
+    pub(crate) fn flag(&self) -> Result<bool, RecordError> {
+        match self.node {
+            Node::Bool(flag) => Ok(*flag),
+            _ => Err(self.error("is neither true nor false")),
+        }
+    }
+
     /// A time in RFC 3339.
     pub(crate) fn time(&self) -> Result<Micros, RecordError> {
         rfc3339::parse_micros(self.word()?).ok_or_else(|| self.error("is no time in RFC 3339"))

@@ -15,6 +15,7 @@ mod native;
 mod openvex;
 mod osv;
 mod problem;
+mod release_cycles;
 pub mod scan;
 mod secdb;
 mod subject;
@@ -31,6 +32,7 @@ pub use model::{
 };
 pub use osv::{Osv, RecordName};
 pub use problem::{Effect, Problem, Problems, Unreadable};
+pub use release_cycles::{Cycle, Product, release_cycles};
 pub use secdb::Secdb;
 pub use tree::Limits;
 pub use vex::Publisher;

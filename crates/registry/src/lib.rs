@@ -24,6 +24,7 @@ mod policies;
 mod readme_html;
 mod readmes;
 pub mod references;
+mod release_cycles;
 mod repo_fields;
 mod repo_search;
 mod repos;
@@ -84,6 +85,7 @@ pub fn register(
     let handlers = image_policies::register(handlers, documents);
     let handlers = repo_search::register(handlers);
     let handlers = statistics::register(handlers);
+    let handlers = release_cycles::register(handlers);
     neutral::register(handlers)
 }
 

@@ -1,11 +1,11 @@
 //! Methods of features that this server does not have. They return what lets clients continue: nothing is
-//! sold here, so nothing is limited; no images are built here; there is no catalogue of packages.
+//! sold here, so nothing is limited; no images are built here.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::{entitlements, registry};
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Handlers, handler};
-use bowline_resources::kinds::{CHART, PACKAGE};
+use bowline_resources::kinds::CHART;
 use bowline_store::ReadTx;
 
 use super::{images, settings};
@@ -27,9 +27,6 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         })
         .read::<registry::GetBuildStatus>(|_, call| {
             Box::pin(async { no_page(call.request().page_size, v1::BuildStatus::default()) })
-        })
-        .read::<registry::GetPackageVersionMetadata>(|_, call| {
-            Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
         })
         .read::<registry::GetHelm>(handler!(helm))
 }

@@ -1,6 +1,6 @@
 //! The tables that this crate owns.
 
-use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
+use bowline_store::tables::{OnDelete, TableDeclaration, message, message_with_ids, own_id, reference, value};
 
 /// Why rows of SBOMs outlive their repository: there may be many.
 const SBOMS_GO_LATER: &str = "garbage collection deletes it; no search reads it without the repository's manifests";
@@ -114,6 +114,11 @@ pub const TABLES: &[TableDeclaration] = &[
             value("subject"),
             value("artifact_type"),
         ],
+    },
+    TableDeclaration { name: "release_product_names", columns: &[value("name"), value("product")] },
+    TableDeclaration {
+        name: "release_products",
+        columns: &[value("name"), message("product", "bowline.registry.v1.ReleaseProduct")],
     },
     TableDeclaration { name: "repo_readmes", columns: &[reference("repo", "repos", OnDelete::Hook), value("content")] },
     TableDeclaration {

@@ -5,8 +5,8 @@ use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry as methods1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::tags_service as methods2;
-use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest, handler};
+use bowline_core::Result;
+use bowline_pipeline::{Authorized, Direction, Handlers, handler};
 use bowline_resources::list::{self, Comparison, Condition, Filter, Selection, Table};
 use bowline_store::{ReadTx, Value};
 use prost::Message;
@@ -15,10 +15,7 @@ use prost_types::Timestamp;
 use super::tags::{self, Hidden, TagRow};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<methods2::ListTags>(handler!(list_v2))
-        .read::<methods1::ListTags>(handler!(list_v1))
-        .read::<methods1::ListEolTags>(handler!(list_end_of_life))
+    handlers.read::<methods2::ListTags>(handler!(list_v2)).read::<methods1::ListTags>(handler!(list_v1))
 }
 
 /// The kinds of tags that a list leaves out.
@@ -47,7 +44,8 @@ impl LeftOut {
     }
 }
 
-fn filter<'a>(selection: &mut Selection<'a>, name: &'a str, digest: &'a str, since: Option<Timestamp>) {
+/// Adds the conditions that requests of both versions have.
+pub(super) fn filter<'a>(selection: &mut Selection<'a>, name: &'a str, digest: &'a str, since: Option<Timestamp>) {
     for (column, value) in [("name", name), ("digest", digest)] {
         if !value.is_empty() {
             selection.filters.push(Filter { column, value: Value::from(value) });
@@ -89,33 +87,4 @@ async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::TagFilter>) -> Result<v1
     let size = |row: &TagRow| row.to_v1().encoded_len();
     let rows = list::everything(tx, call, table, &selection, size).await?;
     Ok(v1::TagList { items: rows.iter().map(TagRow::to_v1).collect() })
-}
-
-/// There is nothing here that says when a version reaches the end of its life: every tag is alive.
-async fn list_end_of_life(tx: &mut ReadTx, call: &Authorized<v1::EolTagFilter>) -> Result<v1::EolTagList> {
-    let request = call.request();
-    let mut selection = list::select_v1(call.visible(), request.uidp.as_ref(), "");
-    filter(&mut selection, &request.name, "", None);
-    let left_out = LeftOut { referrers: true, dates: request.exclude_dates, epochs: request.exclude_epochs };
-    let table = left_out.table(&mut selection);
-    let page_size = i32::try_from(request.page_size)
-        .map_err(|_| Error::invalid_field("pageSize", "must not be negative, nor above 2147483647"))?;
-    let page = PageRequest {
-        page_size,
-        page_token: request.page_token.clone(),
-        filter: v1::EolTagFilter { page_token: String::new(), page_size: 0, ..request.clone() }.encode_to_vec(),
-        ..PageRequest::default()
-    };
-    let listing = list::page::<_, TagRow>(tx, call, table, &selection, &page, (0, Direction::Ascending)).await?;
-    let alive = |row: TagRow| v1::EolTag {
-        id: row.uid,
-        name: row.name,
-        tag_status: v1::EolTagStatus::TagActive as i32,
-        grace_status: v1::EolGracePeriodStatus::GraceNotEligible as i32,
-        ..v1::EolTag::default()
-    };
-    Ok(v1::EolTagList {
-        items: listing.items.into_iter().map(alive).collect(),
-        next_page_token: listing.next_page_token,
-    })
 }

@@ -44,6 +44,8 @@ pub const PACKAGE: &str = "registry.chainguard.dev/Package";
 pub const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
 /// Rules that images of a repository or a group must satisfy.
 pub const IMAGE_POLICY: &str = "bowline.dev/ImagePolicy";
+/// The release cycles of products.
+pub const RELEASE_CYCLES: &str = "bowline.dev/ReleaseCycles";
 /// What a scanner found in a manifest.
 pub const SCAN_REPORT: &str = "bowline.dev/ScanReport";
 /// A blob of a repository.

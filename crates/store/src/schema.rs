@@ -282,4 +282,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0053_package_matches.sql"),
         postgres: include_str!("../migrations/postgres/0053_package_matches.sql"),
     },
+    Migration {
+        version: 54,
+        name: "release_cycles",
+        sqlite: include_str!("../migrations/sqlite/0054_release_cycles.sql"),
+        postgres: include_str!("../migrations/postgres/0054_release_cycles.sql"),
+    },
 ];

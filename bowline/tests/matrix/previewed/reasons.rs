@@ -44,6 +44,7 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.feeds.v1.RecordImports.BeginImport", OF_OPERATOR),
     ("bowline.feeds.v1.RecordImports.CommitImport", OF_OPERATOR),
     ("bowline.feeds.v1.RecordImports.StageRecords", OF_OPERATOR),
+    ("bowline.registry.v1.ReleaseCycles.ImportReleaseCycles", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),

@@ -1,5 +1,6 @@
 //! `bowline feeds`: the operator brings records of vulnerabilities, and groups bring and give statements about them.
 
+mod cycles;
 mod import;
 mod known;
 mod reading;
@@ -28,6 +29,8 @@ pub enum FeedsCommand {
     Export(vex::ExportFormat),
     /// List the sources that records came from
     Sources(ListCommand),
+    /// List the products whose release cycles are known
+    Cycles(cycles::ListCommand),
     /// List imports, the newest first
     Status(StatusCommand),
     /// Abort the open import of a source
@@ -39,6 +42,8 @@ pub enum FeedsCommand {
 pub enum FormatCommand {
     /// Records in OSV shape: a directory, such as a clone of a database, or a zip archive
     Osv(Box<import::ImportCommand>),
+    /// Release cycles of products, in the form of endoflife.date: until when each version is supported
+    Cycles(Box<cycles::ImportCommand>),
     #[command(flatten)]
     Statements(vex::ImportFormat),
 }
@@ -81,9 +86,11 @@ pub fn run(command: FeedsCommand) -> Work<CliError> {
 async fn execute(command: FeedsCommand) -> Result<(), CliError> {
     match command {
         FeedsCommand::Import(FormatCommand::Osv(command)) => import::run(*command).await,
+        FeedsCommand::Import(FormatCommand::Cycles(command)) => cycles::import(*command).await,
         FeedsCommand::Import(FormatCommand::Statements(command)) => vex::import(command).await,
         FeedsCommand::Export(command) => vex::export(command).await,
         FeedsCommand::Sources(command) => sources(command).await,
+        FeedsCommand::Cycles(command) => cycles::list(command).await,
         FeedsCommand::Status(command) => status(command).await,
         FeedsCommand::Abort(command) => abort(command).await,
     }

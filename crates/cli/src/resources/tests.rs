@@ -39,6 +39,8 @@ const HANDWRITTEN: &[(&str, &str)] = &[
     ("RegistryPolicies.PreviewRetention", "registry retention preview"),
     ("RegistryPolicies.UpdateGroupPolicy", "registry policy set"),
     ("RegistryPolicies.UpdateRepoPolicy", "registry policy set"),
+    ("ReleaseCycles.ImportReleaseCycles", "feeds import cycles"),
+    ("ReleaseCycles.ListReleaseProducts", "feeds cycles"),
     ("ScanReports.PutScanReport", "registry scan-report put"),
     ("Search.Search", "search"),
 ];

@@ -11,7 +11,7 @@ const DEPTH: usize = 16;
 
 /// The document at a path, or those in a directory: files that end in `.json`, `.yaml` or `.yml`, in the order of their
 /// names. What begins with a dot is left out, and links are not followed.
-pub(super) fn documents(path: &Path) -> Result<Vec<PathBuf>, CliError> {
+pub(in crate::feeds) fn documents(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     if path == Path::new("-") || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -15,6 +15,7 @@ use bowline_feeds::{ReadFormat, WriteFormat};
 use clap::Subcommand;
 
 pub(crate) use export::Kind;
+pub(super) use files::documents;
 
 use crate::error::CliError;
 
