@@ -7,6 +7,7 @@
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
 #   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console"   which suites to run
+#   The suite gate, which builds cosign for many minutes the first time, runs where SUITES names it.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
 #   CONSOLE_WHOLE=1        everything of the console instead of a sample; FLOWS="TEXT" flows with this text in their name
@@ -67,18 +68,35 @@ if [[ " $suites " == *" objects "* ]]; then
   fi
 fi
 
-if [[ " $suites " =~ \ (clients|tour)\  ]] && ! { command -v skopeo && command -v buildah; } >/dev/null; then
+if [[ " $suites " =~ \ (clients|tour|gate)\  ]] && ! { command -v skopeo && command -v buildah; } >/dev/null; then
   say "installing skopeo and buildah"
   apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends skopeo buildah >"$cache/clients.log" 2>&1
 fi
 
+if [[ " $suites " == *" gate "* ]]; then
+  if ! command -v podman >/dev/null; then
+    say "installing podman"
+    apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends podman >"$cache/podman.log" 2>&1
+  fi
+  export COSIGN2=$cache/cosign/2.6.5/cosign COSIGN3=$cache/cosign/3.1.3/cosign
+  for version in 2.6.5 3.1.3; do
+    if [ ! -x "$cache/cosign/$version/cosign" ]; then
+      say "building cosign $version (many minutes the first time)"
+      GOBIN=$cache/cosign/$version GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath "github.com/sigstore/cosign/v${version%%.*}/cmd/cosign@v$version"
+    fi
+  done
+fi
+
 if [[ " $suites " == *" clients "* ]]; then
   export ORAS=$cache/oras/$(cd "$here/clients/oras" && digest go.mod go.sum ./*.go)/oras
-  export CRANE=$cache/crane/0.22.1/crane
   if [ ! -x "$ORAS" ]; then
     say "building what drives oras-go"
     (cd "$here/clients/oras" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$ORAS" .)
   fi
+fi
+
+if [[ " $suites " =~ \ (clients|gate)\  ]]; then
+  export CRANE=$cache/crane/0.22.1/crane
   if [ ! -x "$CRANE" ]; then
     say "building crane"
     GOBIN=$(dirname "$CRANE") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/google/go-containerregistry/cmd/crane@v0.22.1
@@ -261,6 +279,15 @@ if [[ " $suites " == *" browser "* ]]; then
   wait_for 30 "$people" test -s "$PEOPLE" || { tail -n 30 "$work/people.log" >&2; die "the identity provider did not start"; }
 fi
 
+# SECONDS COMMAND...: ends it after that time, and says so.
+limited() {
+  local seconds=$1 code=0
+  shift
+  timeout "$seconds" "$@" || code=$?
+  if [ "$code" = 124 ]; then echo "run.sh: stopped after $seconds s"; fi
+  return "$code"
+}
+
 run_suite() {
   local suite=$1
   OPERATOR_TOKEN=$(operator_token) || die "no operator token"
@@ -270,25 +297,25 @@ run_suite() {
     go-sdk)
       UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-sdk) || die "no upstream token"
       export UPSTREAM_TOKEN
-      timeout 600 "$sdk"
+      limited 900 "$sdk"
       ;;
     oci)
       UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-oci) || die "no upstream token"
       export UPSTREAM_TOKEN
-      BOWLINE=$binary timeout 300 "$oci"
+      BOWLINE=$binary limited 900 "$oci"
       ;;
-    objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | feeds | feeds-formats | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
-    mcp | kubelet) BOWLINE=$(realpath "$binary") timeout 300 node "$here/$suite/main.mjs" ;;
-    soak) BOWLINE=$(realpath "$binary") SAMPLE=1 timeout 300 node "$here/soak/main.mjs" 0.3 ;;
+    objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
+    clients | tour | gate | feeds | feeds-formats | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
+    soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;
     browser)
       export BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
-      timeout 600 node "$here/browser/main.mjs"
+      limited 900 node "$here/browser/main.mjs"
       ;;
     console)
       export BOWLINE=$binary DATA_DIR=$work/data SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
-      timeout $((${CONSOLE_WHOLE:+2700} + 900)) node "$here/console/main.mjs"
+      limited $((${CONSOLE_WHOLE:+2700} + 900)) node "$here/console/main.mjs"
       ;;
     *) die "unknown suite $suite" ;;
   esac
