@@ -21,6 +21,8 @@ pub(crate) struct Environment {
     pub(crate) versions: Option<usize>,
     /// Number of records, if it is not the usual one.
     pub(crate) records: Option<u64>,
+    /// Number of images with SBOMs, if it is not the usual one.
+    pub(crate) images: Option<usize>,
     /// How long one load runs.
     pub(crate) measured: Duration,
     /// How long it runs before that, uncounted.
@@ -49,6 +51,7 @@ impl Environment {
                 None => None,
             },
             records: variable("BOWLINE_BENCH_RECORDS").and_then(|number| number.to_str()?.parse().ok()),
+            images: variable("BOWLINE_BENCH_IMAGES").and_then(|number| number.to_str()?.parse().ok()),
             measured: Duration::from_secs(4),
             warm_up: Duration::from_secs(1),
         })

@@ -11,6 +11,7 @@ mod environment;
 mod exchange;
 mod footprint;
 mod get;
+mod images;
 mod issuer;
 mod libraries;
 mod list;
@@ -35,7 +36,7 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 16] = [
+const LINES: [&str; 18] = [
     "footprint",
     "transcode",
     "authorize",
@@ -48,6 +49,8 @@ const LINES: [&str; 16] = [
     "registry",
     "tags",
     "layer",
+    "images",
+    "sboms",
     "records",
     "moves",
     "answers",
@@ -108,10 +111,12 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "exchange" => exchange::run(&environment, &mut table).await?,
             "create" => create::run(&environment, &mut table).await?,
             "registry" => registry::run(&environment, &mut table).await?,
+            "images" => images::run(&environment, &mut table).await?,
             "records" => records::run(&environment, &mut table).await?,
             "moves" => moves::run(&environment, &mut table).await?,
             "answers" => answers::run(&environment, &mut table).await?,
             "pulls" => registry::pulls::run(&environment, &mut table).await?,
+            "sboms" => registry::sboms::run(&environment, &mut table).await?,
             "tags" => registry::tags(&environment, &mut table).await?,
             _ => registry::layer(&environment, &mut table).await?,
         }

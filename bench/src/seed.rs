@@ -75,6 +75,11 @@ pub(crate) async fn groups(db: &Db, groups: Vec<(Uidp, String)>) -> Outcome<()> 
     write(db, groups.into_iter().map(|(uid, name)| Row { uid, name, place: Place::Group })).await
 }
 
+/// Repositories by their UIDPs and names.
+pub(crate) async fn repos(db: &Db, repos: Vec<(Uidp, String)>) -> Outcome<()> {
+    write(db, repos.into_iter().map(|(uid, name)| Row { uid, name, place: Place::Repo })).await
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Group,

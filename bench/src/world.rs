@@ -30,8 +30,8 @@ impl World {
             Some(org) => org,
             None => create_group(&mut lane, &operator, "", "bench").await?,
         };
-        let identity = create_identity(&mut lane, &operator, &org, &issuer.url()).await?;
-        bind_owner(&mut lane, &operator, &org, &identity).await?;
+        let identity = create_identity(&mut lane, &operator, &org, &issuer.url(), SUBJECT).await?;
+        bind(&mut lane, &operator, &org, &identity, "owner").await?;
         let presented = issuer.token(SUBJECT, &server.url(), 0)?;
         let request = oidc::ExchangeRequest {
             aud: vec![server.url()],
@@ -44,6 +44,18 @@ impl World {
 
     pub(crate) async fn group(&mut self, name: &str) -> Outcome<String> {
         create_group(&mut self.lane, &self.token, &self.org, name).await
+    }
+
+    /// A registry token of a new identity that may pull everything in the organization, and nothing else.
+    pub(crate) async fn puller(&mut self, server: &Server, issuer: &Issuer) -> Outcome<String> {
+        let subject = "puller";
+        let identity = create_identity(&mut self.lane, &self.token, &self.org, &issuer.url(), subject).await?;
+        bind(&mut self.lane, &self.token, &self.org, &identity, "registry.pull").await?;
+        let presented = issuer.token(subject, &server.url(), 0)?;
+        let aud = vec![server.api.to_string()];
+        let request = oidc::ExchangeRequest { aud, identity, ..oidc::ExchangeRequest::default() };
+        let exchanged = call::<oidc::rpc::security_token_service::Exchange>(&mut self.lane, &presented, &request);
+        Ok(exchanged.await?.token)
     }
 
     pub(crate) async fn call<M: Method>(&mut self, request: &M::Request) -> Outcome<M::Response> {
@@ -68,15 +80,15 @@ async fn create_group(lane: &mut Lane, token: &str, parent: &str, name: &str) ->
     Ok(call::<iam::rpc::groups_service::CreateGroup>(lane, token, &request).await?.uid)
 }
 
-async fn create_identity(lane: &mut Lane, token: &str, org: &str, issuer: &str) -> Outcome<String> {
+async fn create_identity(lane: &mut Lane, token: &str, org: &str, issuer: &str, subject: &str) -> Outcome<String> {
     use iam::identity::claim_match::{Iss, Sub};
     let claim_match = iam::identity::ClaimMatch {
         iss: Some(Iss::Issuer(issuer.into())),
-        sub: Some(Sub::Subject(SUBJECT.into())),
+        sub: Some(Sub::Subject(subject.into())),
         ..iam::identity::ClaimMatch::default()
     };
     let identity = iam::Identity {
-        name: SUBJECT.into(),
+        name: subject.into(),
         relationship: Some(iam::identity::Relationship::ClaimMatch(claim_match)),
         ..iam::Identity::default()
     };
@@ -84,11 +96,11 @@ async fn create_identity(lane: &mut Lane, token: &str, org: &str, issuer: &str) 
     Ok(call::<iam::rpc::identities_service::CreateIdentity>(lane, token, &request).await?.uid)
 }
 
-async fn bind_owner(lane: &mut Lane, token: &str, org: &str, identity: &str) -> Outcome<()> {
+async fn bind(lane: &mut Lane, token: &str, org: &str, identity: &str, role: &str) -> Outcome<()> {
     let contract = bowline_contract::Contract::load();
-    let owner = contract.built_in_roles().iter().find(|role| role.name == "owner").ok_or("no role is called owner")?;
-    let binding =
-        iam::RoleBinding { identity_uid: identity.into(), role_uid: owner.uid.clone(), ..iam::RoleBinding::default() };
+    let found = contract.built_in_roles().iter().find(|built_in| built_in.name == role);
+    let role_uid = found.ok_or_else(|| format!("no role is called {role}"))?.uid.clone();
+    let binding = iam::RoleBinding { identity_uid: identity.into(), role_uid, ..iam::RoleBinding::default() };
     let request = iam::CreateRoleBindingRequest { parent: org.into(), role_binding: Some(binding) };
     call::<iam::rpc::role_bindings_service::CreateRoleBinding>(lane, token, &request).await?;
     Ok(())

@@ -2,6 +2,7 @@
 
 mod peer;
 pub(crate) mod pulls;
+pub(crate) mod sboms;
 mod wire;
 
 use std::io::Write as _;
@@ -82,7 +83,10 @@ pub(crate) async fn layer(environment: &Environment, table: &mut Table) -> Outco
 
 /// A repository of this server, and a token for it.
 async fn side(server: &Server, issuer: &Issuer) -> Outcome<Side> {
-    let mut world = World::prepare(server, issuer, None).await?;
+    side_of(&mut World::prepare(server, issuer, None).await?, server, issuer).await
+}
+
+async fn side_of(world: &mut World, server: &Server, issuer: &Issuer) -> Outcome<Side> {
     let presented = World::presented(server, issuer, 1)?;
     let host = server.api.to_string();
     let request = oidc::ExchangeRequest { aud: vec![host], identity: world.identity.clone(), ..Default::default() };

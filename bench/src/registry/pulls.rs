@@ -18,7 +18,7 @@ use crate::table::{Table, Target, Unit, note};
 /// Pulls of one turn.
 const PULLS: u64 = 20_000;
 const CONNECTIONS: usize = 4;
-const TURNS: usize = 7;
+pub(super) const TURNS: usize = 7;
 
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let Some(baseline) = &environment.baseline else {
@@ -50,8 +50,8 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     Ok(())
 }
 
-/// Processor seconds of the server per 1,000 pulls of one manifest.
-async fn turn(server: &Server, side: &Side) -> Outcome<f64> {
+/// Processor seconds of the server per 1,000 pulls of the manifest with the tag `pulled`.
+pub(super) async fn turn(server: &Server, side: &Side) -> Outcome<f64> {
     let next = Arc::new(AtomicU64::new(0));
     let before = server.processor_seconds()?;
     let mut tasks = JoinSet::new();

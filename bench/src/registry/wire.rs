@@ -107,6 +107,7 @@ pub(super) struct Side {
     pub(super) address: SocketAddr,
     /// Absent for a registry without authentication.
     pub(super) token: Option<HeaderValue>,
+    /// Its path.
     pub(super) repo: String,
 }
 

@@ -197,4 +197,5 @@ pub const TABLES: &[TableDeclaration] = &[
     },
     TableDeclaration { name: "upstream_tags", columns: &[reference("repo", "repos", OnDelete::Delete), value("tag")] },
     TableDeclaration { name: "upstream_generations", columns: &[reference("repo", "repos", OnDelete::Delete)] },
+    TableDeclaration { name: "version_sboms", columns: &[value("package"), value("version"), value("sbom")] },
 ];

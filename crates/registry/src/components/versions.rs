@@ -83,15 +83,16 @@ pub(super) async fn note(tx: &mut WriteTx, sbom: &[u8]) -> Result<()> {
 
 /// Notes, before its components are deleted, which versions only this SBOM lists.
 pub(super) async fn leave(tx: &mut WriteTx, sbom: &[u8]) -> Result<()> {
-    let hint = tx.index_hint("components_by_version");
-    let sql = format!(
-        "SELECT DISTINCT c.package, c.version FROM components c
-         WHERE c.sbom = $1 AND c.package <> '' AND c.version <> ''
-           AND NOT EXISTS (SELECT 1 FROM components o {hint} WHERE o.package = c.package AND o.version = c.version
-                           AND o.package <> '' AND o.sbom <> $1)"
-    );
-    let versions = tx.query(&sql, &[Value::from(sbom)], PackageVersion::read).await?;
-    PackageVersion::for_each(tx, "UPDATE package_versions SET state = 2 WHERE", &versions).await?;
-    tx.execute("DELETE FROM unmatched_sboms WHERE sbom = $1", &[Value::from(sbom)]).await.map_err(Error::from)?;
+    let sbom = [Value::from(sbom)];
+    // First: a step of the task that adds the versions of this SBOM ends before, or finds that it is gone.
+    tx.execute("DELETE FROM unmatched_sboms WHERE sbom = $1", &sbom).await?;
+    let listed = "DELETE FROM version_sboms WHERE (package, version, sbom) IN
+                    (SELECT c.package, c.version, c.sbom FROM components c WHERE c.sbom = $1)";
+    tx.execute(listed, &sbom).await?;
+    let only_here = "UPDATE package_versions SET state = 2 WHERE (package, version) IN
+                       (SELECT c.package, c.version FROM components c WHERE c.sbom = $1)
+                     AND NOT EXISTS (SELECT 1 FROM version_sboms s
+                                     WHERE s.package = package_versions.package AND s.version = package_versions.version)";
+    tx.execute(only_here, &sbom).await?;
     Ok(())
 }

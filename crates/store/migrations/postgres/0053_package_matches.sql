@@ -1,6 +1,8 @@
 -- SBOMs whose components are stored and not yet among `package_versions`.
 CREATE TABLE unmatched_sboms (
-  sbom BYTEA NOT NULL PRIMARY KEY
+  sbom BYTEA NOT NULL PRIMARY KEY,
+  -- Number of the last component that was looked at; -1 before the first.
+  after BIGINT NOT NULL DEFAULT -1
 );
 INSERT INTO unmatched_sboms (sbom) SELECT DISTINCT sbom FROM repo_sboms WHERE state = 0;
 
@@ -39,8 +41,14 @@ CREATE TABLE package_matches (
 CREATE INDEX package_matches_by_vulnerability ON package_matches (vulnerability, package);
 CREATE INDEX package_matches_by_record ON package_matches (record_id, package);
 
--- Whether another SBOM has a version of a package.
-CREATE INDEX components_by_version ON components (package, version, sbom) WHERE package <> '';
+-- Which SBOMs list a version of a package. The task that matches writes it: an index of `components` would cost every push
+-- a page of the database for each component.
+CREATE TABLE version_sboms (
+  package TEXT COLLATE "C" NOT NULL,
+  version TEXT COLLATE "C" NOT NULL,
+  sbom BYTEA NOT NULL,
+  PRIMARY KEY (package, version, sbom)
+);
 
 -- How far the matches follow a source, as `malware_generation` and `malware_after`: all packages wait at first.
 ALTER TABLE record_sources ADD COLUMN matched_generation BIGINT NOT NULL DEFAULT 0;
