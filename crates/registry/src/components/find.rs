@@ -15,8 +15,9 @@ use super::links::{self, InRepo};
 use super::versions::PackageCondition;
 use super::{findings, unindexed, within};
 
-/// Rows of an index that one page examines.
+/// Rows of an index that one page examines, and those that are examined at once: most pages are full after the first.
 const EXAMINED: usize = 2000;
+const AT_ONCE: usize = 250;
 /// Comes after every digest.
 const AFTER_IMAGES: &str = "~";
 const ORDERS: &[&[&str]] = &[&["repo"]];
@@ -79,9 +80,17 @@ pub(super) async fn find(tx: &mut ReadTx, call: &Call) -> Result<own::FindImages
     let conditions = Conditions::of(request)?;
     let from = Position::of(&page)?;
     let ranges = within(call.visible(), &request.scope);
-    let Candidates { rows, last } = conditions.candidates(tx, &ranges, from.as_ref()).await?;
-    let mut matches = conditions.matches(tx, rows).await?;
-    matches.retain(|(position, _)| from.as_ref().is_none_or(|from| position > from));
+    let (mut matches, mut last, mut left) = (Vec::new(), from, EXAMINED);
+    loop {
+        let from = last.take();
+        let found = conditions.candidates(tx, &ranges, from.as_ref(), left.min(AT_ONCE)).await?;
+        let found_matches = conditions.matches(tx, found.rows).await?.into_iter();
+        matches.extend(found_matches.filter(|(position, _)| from.as_ref().is_none_or(|from| position > from)));
+        (last, left) = (found.last, left.saturating_sub(AT_ONCE));
+        if matches.len() > page.size || last.is_none() || left == 0 {
+            break;
+        }
+    }
     let next = if matches.len() > page.size {
         matches.truncate(page.size);
         matches.last().map(|(position, _)| position.clone())
@@ -139,10 +148,16 @@ impl Conditions {
     }
 
     /// Follows the index of the most selective condition.
-    async fn candidates(&self, tx: &mut ReadTx, ranges: &[UidRange], from: Option<&Position>) -> Result<Candidates> {
+    async fn candidates(
+        &self,
+        tx: &mut ReadTx,
+        ranges: &[UidRange],
+        from: Option<&Position>,
+        most: usize,
+    ) -> Result<Candidates> {
         let first = Position::default();
         let from = from.unwrap_or(&first);
-        let (mut found, mut left) = (Candidates::default(), EXAMINED);
+        let (mut found, mut left) = (Candidates::default(), most);
         let has_components = self.package.is_some() || self.license.is_some();
         for range in ranges.iter().filter(|range| range.upper > from.repo) {
             let rows = self.examine(tx, range, from, left).await?;
