@@ -354,6 +354,30 @@ async fn pages_show_images_licenses_and_what_is_not_indexed(server: &TestServer)
     assert!(unindexed.contains("unreadable"), "{unindexed}");
 }
 
+async fn searches_go_on_beyond_what_one_page_examines(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let image = digest_of(&client.image(&format!("{org}/app"), "1", b"app").await);
+    // More than a page examines, and more than is examined at once, in the order in which they are stored.
+    let versions: Vec<String> = (0..2400).map(|n| format!("2.{n}")).collect();
+    let purls: Vec<String> = versions.iter().map(|version| format!("pkg:pypi/flask@{version}")).collect();
+    let components: Vec<(&str, &str, &str, &str)> =
+        versions.iter().zip(&purls).map(|(version, purl)| ("flask", version.as_str(), purl.as_str(), "MIT")).collect();
+    attach(&client, &format!("{org}/app"), &image, "application/vnd.cyclonedx+json", &cyclonedx(&components)).await;
+    let operator = server.operator().await;
+    let package = format!("scope={org}&package=pkg:pypi/flask");
+    for (wanted, name) in [("2.300", "app flask 2.300"), ("2.2390", "app flask 2.2390")] {
+        assert_eq!(walked(&operator, &format!("{package}@{wanted}")).await, [name]);
+    }
+    let (mut found, mut token) = (Vec::new(), String::new());
+    for size in [200, 200, 200] {
+        let page = find(&operator, &format!("{package}&page_size={size}&page_token={token}")).await;
+        found.extend(named(&page));
+        page["nextPageToken"].as_str().expect("there are more").clone_into(&mut token);
+    }
+    let expected: Vec<String> = versions[..600].iter().map(|version| format!("app flask {version}")).collect();
+    assert_eq!(found, expected, "each once, and pages are full");
+}
+
 each_engine!(
     multi_thread: images_are_found_by_package_version_license_and_digest,
     licenses_are_counted_by_packages_and_images,
@@ -363,4 +387,5 @@ each_engine!(
     what_is_not_indexed_is_listed_with_the_reason,
     images_with_a_vulnerability_are_found_by_their_newest_report,
     pages_show_images_licenses_and_what_is_not_indexed,
+    searches_go_on_beyond_what_one_page_examines,
 );
