@@ -59,7 +59,7 @@ async fn each_rule_is_seen_to_fail_and_to_pass(server: &TestServer) {
     assert_eq!(results(&checked), expected);
     assert_eq!(checked["listed"], ["DRY_RUN", "DENIED", "has no SBOM"]);
     assert_eq!(checked["fixed"], ["ENFORCED", "ERROR", "has no scan report"]);
-    assert_eq!(checked["signed"][2], "no signature is attached to the image");
+    assert_eq!(checked["signed"][2], "no signature in a format of Sigstore is attached to the image");
     // Others' keys, other types and other images prove nothing.
     stranger.sign_image(&pusher, &name, &image).await;
     signer.attest(&pusher, &name, &image, "https://example.com/other").await;
@@ -126,7 +126,9 @@ async fn an_enforced_rule_refuses_manifests_to_those_who_only_pull(server: &Test
     for path in [by_tag.clone(), format!("/v2/{name}/manifests/{image}")] {
         let refused = reader.get(&path).await;
         assert_eq!(code(&refused, 403), "DENIED");
-        let said = format!("rule \\\"signed\\\" of the image policy of {org}: no signature is attached");
+        let said = format!(
+            "rule \\\"signed\\\" of the image policy of {org}: no signature in a format of Sigstore is attached"
+        );
         assert!(refused.text().contains(&said), "{}", refused.text());
         assert_eq!(reader.send(&format!("HEAD {path}"), &[], b"").await.status, 200, "only pulls are refused");
         assert_eq!(pusher.get(&path).await.status, 200, "who may push is not refused");

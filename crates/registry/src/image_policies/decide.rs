@@ -225,7 +225,7 @@ fn signed(
     }
     let reason = match worst {
         Some(flaw) => format!("no {kind} by an accepted signer: an attached document {}", flaw.sentence()),
-        None => format!("no {kind} is attached to the image"),
+        None => format!("no {kind} in a format of Sigstore is attached to the image"),
     };
     Finding::new(Outcome::Failed, reason)
 }
