@@ -24,6 +24,8 @@ mod ended_credentials;
 mod fake_upstream;
 #[path = "registry/fetching.rs"]
 mod fetching;
+#[path = "registry/finding_events.rs"]
+mod finding_events;
 #[path = "registry/full_disk.rs"]
 mod full_disk;
 #[path = "registry/hostile.rs"]

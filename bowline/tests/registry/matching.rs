@@ -11,7 +11,7 @@ use crate::components::{attach, collected, cyclonedx, get};
 use crate::support::*;
 
 const CRITICAL: &str = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H";
-const SBOM: &str = "application/vnd.cyclonedx+json";
+pub(crate) const SBOM: &str = "application/vnd.cyclonedx+json";
 
 /// A record of a package that is affected before `fixed`, or in all versions.
 pub(crate) fn record(id: &str, (ecosystem, package): (&str, &str), fixed: &str) -> Value {

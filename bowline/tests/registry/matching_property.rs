@@ -8,8 +8,9 @@ use bowline_services::follow_imports;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::components::collected;
-use crate::matching::{import, matched, push_with, record};
+use crate::components::{attach, collected, cyclonedx, get};
+use crate::finding_events::told;
+use crate::matching::{SBOM, import, matched, push_with, record};
 use crate::random::Random;
 use crate::support::*;
 
@@ -29,12 +30,13 @@ struct Sequence<'a> {
     org: String,
     client: Client,
     referrers: Vec<(String, String)>,
+    images: Vec<(String, String)>,
     pushed: u64,
 }
 
 impl Sequence<'_> {
     async fn take_step(&mut self) {
-        match self.random.below(10) {
+        match self.random.below(12) {
             0..=3 => self.push().await,
             4 => self.delete().await,
             5..=7 => self.import().await,
@@ -43,7 +45,9 @@ impl Sequence<'_> {
                 let db = &self.server.server().parts().storage.db;
                 db.write(move |tx| Box::pin(follow_imports(tx, now))).await.expect("a step");
             }
-            _ => collected(self.server).await,
+            9 => collected(self.server).await,
+            10 => self.delete_image().await,
+            _ => self.push_again().await,
         }
         // The matches follow by any number of steps, so that most steps see the middle of something.
         for _ in 0..self.random.below(4) {
@@ -60,9 +64,29 @@ impl Sequence<'_> {
         }
         let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
         let name = format!("{}/r{}", self.org, self.random.below(3));
-        let (_, referrer) = push_with(&self.client, &name, &self.pushed.to_string(), &purls).await;
+        let (image, referrer) = push_with(&self.client, &name, &self.pushed.to_string(), &purls).await;
         self.pushed += 1;
+        self.images.push((name.clone(), image));
         self.referrers.push((name, referrer));
+    }
+
+    /// Attaches another SBOM to an image, which may be deleted.
+    async fn push_again(&mut self) {
+        let Some((name, image)) = self.random.take(&mut self.images) else { return };
+        let (purl, ..) = PACKAGES[self.random.below(4) as usize];
+        let purl = format!("{purl}@{}.{}", self.random.below(3), self.random.below(3));
+        let document = cyclonedx(&[(&purl, "", &purl, "MIT")]);
+        let referrer = attach(&self.client, &name, &image, SBOM, &document).await;
+        self.referrers.push((name.clone(), referrer));
+        self.images.push((name, image));
+    }
+
+    /// Deletes an image, whose SBOM stays; later steps may attach another.
+    async fn delete_image(&mut self) {
+        let Some((name, image)) = self.random.take(&mut self.images) else { return };
+        let reply = self.client.send(&format!("DELETE /v2/{name}/manifests/{image}"), &[], b"").await;
+        assert!([202, 404].contains(&reply.status), "{}", reply.text());
+        self.images.push((name, image));
     }
 
     async fn delete(&mut self) {
@@ -132,6 +156,50 @@ async fn queried(server: &TestServer, caller: &Actor) -> Vec<String> {
     found.into_iter().collect()
 }
 
+/// A finding as text: repository, image, vulnerability, package and version.
+fn line(repo: &str, image: &str, vulnerability: &str, version: &str) -> String {
+    format!("{repo} {image} {vulnerability} {version}")
+}
+
+async fn findings(server: &TestServer) -> BTreeSet<String> {
+    let stored = "SELECT repo || ' ' || digest || ' ' || vulnerability || ' ' || package || '@' || version
+                  FROM image_findings";
+    texts(server, stored).await.into_iter().collect()
+}
+
+/// What `ListMatches` finds.
+async fn listed(caller: &Actor) -> BTreeSet<String> {
+    let (mut found, mut token) = (BTreeSet::new(), String::new());
+    loop {
+        let page = get(caller, &format!("/matches/v1/matches?page_size=200&page_token={token}")).await;
+        for one in page["matches"].as_array().into_iter().flatten() {
+            let text = |member: &str| one[member].as_str().unwrap_or_default().to_owned();
+            let version = text("purl").trim_start_matches("pkg:").to_owned();
+            found.insert(line(&text("repoUid"), &text("digest"), &text("vulnerability"), &version));
+        }
+        page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
+        if token.is_empty() {
+            return found;
+        }
+    }
+}
+
+/// What all events together leave open; each finding opens and closes in turn.
+async fn left_open(server: &TestServer) -> BTreeSet<String> {
+    let mut open = BTreeSet::new();
+    for (is_opened, image) in told(server).await {
+        for finding in &image.findings {
+            let package = finding.purl.trim_start_matches("pkg:").split('@').next().unwrap_or_default();
+            let package = if is_opened { package } else { &finding.component };
+            let version = format!("{package}@{}", finding.version);
+            let line = line(&image.repo_uid, &image.digest, &finding.vulnerability, &version);
+            let is_change = if is_opened { open.insert(line.clone()) } else { open.remove(&line) };
+            assert!(is_change, "{line}");
+        }
+    }
+    open
+}
+
 async fn check(server: &TestServer, seed: u64) {
     matched(server).await;
     let in_steps = written(server).await;
@@ -139,7 +207,12 @@ async fn check(server: &TestServer, seed: u64) {
     let mut ids = texts(server, ids).await;
     ids.sort();
     assert_eq!(ids, queried(server, &server.anonymous()).await, "as the query API, seed {seed}");
+    let findings = findings(server).await;
+    assert_eq!(findings, listed(&server.operator().await).await, "as the method says, seed {seed}");
+    assert_eq!(findings, left_open(server).await, "as the events say, seed {seed}");
     for sql in [
+        "DELETE FROM outbox",
+        "DELETE FROM image_findings",
         "DELETE FROM package_matches",
         "DELETE FROM package_versions",
         "INSERT INTO unmatched_sboms (sbom) SELECT DISTINCT sbom FROM repo_sboms WHERE state = 0",
@@ -148,11 +221,13 @@ async fn check(server: &TestServer, seed: u64) {
     }
     matched(server).await;
     assert_eq!(written(server).await, in_steps, "as from nothing, seed {seed}");
+    assert_eq!(self::findings(server).await, findings, "as from nothing, seed {seed}");
 }
 
 async fn matching_in_steps_equals_matching_from_nothing(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
-    let mut sequence = Sequence { server, random: Random::new(0), org, client, referrers: Vec::new(), pushed: 0 };
+    let mut sequence =
+        Sequence { server, random: Random::new(0), org, client, referrers: Vec::new(), images: Vec::new(), pushed: 0 };
     for seed in 0..SEQUENCES {
         sequence.random = Random::new(seed);
         for _ in 0..LENGTH {

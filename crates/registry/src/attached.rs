@@ -126,6 +126,14 @@ async fn beside(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<String>
     Ok(found)
 }
 
+/// The images that a manifest, if it is an index, names members for.
+pub(super) async fn subjects_of(tx: &mut ReadTx, manifest: &str) -> Result<Vec<String>> {
+    let sql = "SELECT content FROM manifests WHERE digest = $1 AND shape = 2";
+    let content =
+        tx.query_opt(sql, &[Value::from(manifest)], |row| row.bytes(0).map_err(Error::from)).await?.unwrap_or_default();
+    Ok(subjects_in(&content).into_iter().map(|(_, image)| image).collect())
+}
+
 /// The members of an index that are about an image, each with the digest of the image.
 pub(super) fn subjects_in(index: &[u8]) -> Vec<(String, String)> {
     const SUBJECT: &str = "vnd.docker.reference.digest";

@@ -16,6 +16,7 @@ mod links;
 mod pending;
 mod unindexed;
 mod versions;
+mod waiting;
 mod write;
 
 use bowline_contract::bowline::registry::v1::rpc::components::{FindImages, ListLicenses, ListUnindexedSboms};
@@ -25,10 +26,12 @@ use bowline_pipeline::{Handlers, handler};
 pub(crate) use candidates::{may_have_sboms, unread};
 pub(crate) use extract::ReadSbom;
 pub(crate) use facts::{SbomFacts, sbom_facts};
-pub use links::{InRepo, images, repo_names, tags};
+pub use links::{InRepo, images, repo_names, sboms_of, tags};
 pub use pending::SbomPosition;
 pub use unindexed::count as unindexed_sboms;
 pub use versions::{PackageCondition, PackageVersion};
+pub use waiting::{note_images, note_sboms};
+pub(crate) use waiting::{note_pushed, note_removed, note_repo, note_tag};
 pub(crate) use write::store;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {

@@ -13,7 +13,7 @@ use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx, tables};
 use prost::Message;
 
 use super::content::replication::sources::{self, Settled};
-use super::{readmes, repo_fields, shapes, stored_bytes, tags};
+use super::{components, readmes, repo_fields, shapes, stored_bytes, tags};
 use crate::tables::TABLES;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -379,6 +379,7 @@ pub(super) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     readmes::delete(tx, uid).await?;
     let tags = tags::delete_tags_of_repo(tx, uid, call.now(), call.draw()).await?;
     stored_bytes::discount_repo(tx, uid).await?;
+    components::note_repo(tx, uid).await?;
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;
     tx.execute("DELETE FROM repos WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;

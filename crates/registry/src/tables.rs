@@ -5,9 +5,13 @@ use bowline_store::tables::{OnDelete, TableDeclaration, message, message_with_id
 /// Why rows of SBOMs outlive their repository: there may be many.
 const SBOMS_GO_LATER: &str = "garbage collection deletes it; no search reads it without the repository's manifests";
 
+/// Why findings outlive their repository: as for SBOMs.
+const FINDINGS_CLOSE_LATER: &str = "the task that matches deletes it; no search reads it without the image";
+
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration { name: "blobs", columns: &[value("digest"), value("upload")] },
+    TableDeclaration { name: "changed_versions", columns: &[value("package"), value("version"), value("after")] },
     TableDeclaration { name: "chart_images", columns: &[value("manifest"), value("repository")] },
     TableDeclaration { name: "charts", columns: &[value("manifest"), value("problem")] },
     TableDeclaration {
@@ -40,6 +44,16 @@ pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration {
         name: "image_configs",
         columns: &[value("manifest"), value("os"), value("architecture"), value("variant"), value("config")],
+    },
+    TableDeclaration {
+        name: "image_findings",
+        columns: &[
+            reference("repo", "repos", OnDelete::Keep(FINDINGS_CLOSE_LATER)),
+            value("digest"),
+            value("vulnerability"),
+            value("package"),
+            value("version"),
+        ],
     },
     TableDeclaration {
         name: "image_policies",
@@ -113,6 +127,7 @@ pub const TABLES: &[TableDeclaration] = &[
             own_id("org"),
             value("subject"),
             value("artifact_type"),
+            reference("last_pulled_by", "identities", OnDelete::Keep("it says who pulled")),
         ],
     },
     TableDeclaration { name: "release_product_names", columns: &[value("name"), value("product")] },
@@ -198,4 +213,12 @@ pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration { name: "upstream_tags", columns: &[reference("repo", "repos", OnDelete::Delete), value("tag")] },
     TableDeclaration { name: "upstream_generations", columns: &[reference("repo", "repos", OnDelete::Delete)] },
     TableDeclaration { name: "version_sboms", columns: &[value("package"), value("version"), value("sbom")] },
+    TableDeclaration {
+        name: "waiting_images",
+        columns: &[reference("repo", "repos", OnDelete::Keep(FINDINGS_CLOSE_LATER)), value("digest")],
+    },
+    TableDeclaration {
+        name: "waiting_sboms",
+        columns: &[reference("repo", "repos", OnDelete::Keep(FINDINGS_CLOSE_LATER)), value("sbom")],
+    },
 ];

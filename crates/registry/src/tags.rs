@@ -12,7 +12,7 @@ use bowline_resources::list::{self, BY_NAME, BY_UID, Listed, Order, Table, times
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::content::replication::upstream_tags;
-use super::limits;
+use super::{components, limits};
 
 const COLUMNS: &str = "uid, name, digest, deprecated, bundles, created_at, updated_at";
 const ORDERS: &[Order] = &[
@@ -219,6 +219,7 @@ pub(super) async fn insert(tx: &mut WriteTx, repo: &Uidp, uid: &Uidp, row: &TagR
         return Err(Error::already_exists(TAG, &row.name));
     }
     count(tx, uid, &row.name, 1).await?;
+    components::note_tag(tx, repo, &row.name).await?;
     upstream_tags::forget(tx, repo, &row.name).await?;
     if row.digest.is_empty() {
         return Ok(());
@@ -255,6 +256,8 @@ pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: 
     ];
     tx.execute(sql, &params).await?;
     if is_moved {
+        components::note_tag(tx, repo, &before.name).await?;
+        components::note_tag(tx, repo, &after.name).await?;
         upstream_tags::forget(tx, repo, &before.name).await?;
         upstream_tags::forget(tx, repo, &after.name).await?;
     }
@@ -306,6 +309,7 @@ pub(crate) async fn delete_tags_of_repo(
 async fn remove(tx: &mut WriteTx, repo: &Uidp, row: &TagRow, at: Micros, draw: [u8; 32]) -> Result<()> {
     tx.execute("DELETE FROM tags WHERE uid = $1", &[Value::from(&row.uid)]).await?;
     count(tx, &uid_of(row)?, &row.name, -1).await?;
+    components::note_tag(tx, repo, &row.name).await?;
     upstream_tags::forget(tx, repo, &row.name).await?;
     record(tx, repo, &row.name, "", at, draw).await
 }

@@ -86,7 +86,7 @@ pub(crate) async fn assemble(
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
         distribution: Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream)),
-        matching: Arc::new(Matching::new(starting, &replica)),
+        matching: Arc::new(Matching::new(starting, contract.clone(), &replica)),
         contract,
         storage,
         authenticator,

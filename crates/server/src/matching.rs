@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_contract::Contract;
 use bowline_core::{Error, Micros};
 use bowline_store::Db;
 use bowline_vulnerabilities::matching::Matcher;
@@ -21,8 +22,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct Matching(Mutex<Matcher>);
 
 impl Matching {
-    pub(crate) fn new(db: Db, replica: &str) -> Matching {
-        Matching(Mutex::new(Matcher::new(db, replica.to_owned())))
+    pub(crate) fn new(db: Db, contract: Arc<Contract>, replica: &str) -> Matching {
+        Matching(Mutex::new(Matcher::new(db, contract, replica.to_owned())))
     }
 
     /// One step; false if there is nothing to do here.

@@ -288,4 +288,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0054_release_cycles.sql"),
         postgres: include_str!("../migrations/postgres/0054_release_cycles.sql"),
     },
+    Migration {
+        version: 55,
+        name: "image_findings",
+        sqlite: include_str!("../migrations/sqlite/0055_image_findings.sql"),
+        postgres: include_str!("../migrations/postgres/0055_image_findings.sql"),
+    },
 ];

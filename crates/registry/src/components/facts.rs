@@ -6,6 +6,7 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::extract::{MAX_LICENSE_KEYS, license_keys};
+use super::sbom_id;
 use super::write::INDEXED;
 
 /// What is known of some SBOMs of a repository.
@@ -32,8 +33,9 @@ pub(crate) async fn sbom_facts(tx: &mut ReadTx, repo: &Uidp, blobs: &[String]) -
     if blobs.is_empty() {
         return Ok(facts);
     }
+    let ids: Vec<Vec<u8>> = blobs.iter().filter_map(|digest| sbom_id(digest)).collect();
     let mut sql = Sql::new("SELECT sbom, state FROM repo_sboms");
-    sql.bind(" WHERE repo = ", repo.as_str()).bind_list(" AND digest IN ", blobs.iter().map(Value::from));
+    sql.bind(" WHERE repo = ", repo.as_str()).bind_list(" AND sbom IN ", ids.iter().map(Value::from));
     let read = |row: &Row<'_>| Ok::<_, Error>((row.bytes(0)?, row.int(1)?));
     for (sbom, state) in tx.query(&sql.text, &sql.params, read).await? {
         if state != INDEXED {

@@ -1,6 +1,7 @@
-//! Images with a vulnerability: the newest stored report of a scanner decides, as for the counts of lists.
+//! Images with a vulnerability, by the newest stored report of a scanner, as for the counts of lists, or by their components
+//! and the imported records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_core::{Error, Result, UidRange};
 use bowline_store::{ReadTx, Row, Sql, Value};
@@ -21,15 +22,24 @@ pub(super) async fn examine(
     (from, most): (&InRepo, usize),
     id: &str,
 ) -> Result<Vec<(InRepo, bool)>> {
-    let sql = format!(
+    let reports = format!(
         "SELECT s.repo, s.digest, s.summary FROM scan_summaries s
          WHERE (s.repo, s.digest) >= ($1, $2) AND s.repo < $3 AND {IS_NEWEST} ORDER BY s.repo, s.digest LIMIT $4"
     );
+    // An image that is deleted keeps its findings until the task that matches has seen it.
+    let matches = "SELECT DISTINCT f.repo, f.digest FROM image_findings f
+                   JOIN repo_manifests m ON m.repo = f.repo AND m.digest = f.digest
+                   WHERE f.vulnerability = $5 AND (f.repo, f.digest) >= ($1, $2) AND f.repo < $3
+                   ORDER BY f.repo, f.digest LIMIT $4";
     let first = from.0.as_str().max(range.lower.as_str());
     let digest = if first == from.0 { from.1.as_str() } else { "" };
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let params = [Value::from(first), Value::from(digest), Value::from(&range.upper), Value::Int(most)];
-    tx.query(&sql, &params, |row| read(row, id)).await
+    let limit = Value::Int(i64::try_from(most).unwrap_or(i64::MAX));
+    let params = [Value::from(first), Value::from(digest), Value::from(&range.upper), limit, Value::from(id)];
+    let mut found: BTreeMap<InRepo, bool> =
+        tx.query(&reports, &params[..4], |row| read(row, id)).await?.into_iter().collect();
+    found.extend(tx.query(matches, &params, image).await?.into_iter().map(|image| (image, true)));
+    // Both are in order and begin at the same place: what is cut off comes again.
+    Ok(found.into_iter().take(most).collect())
 }
 
 /// Those of these images that have the vulnerability.
@@ -37,20 +47,32 @@ pub(super) async fn with(tx: &mut ReadTx, images: &BTreeSet<InRepo>, id: &str) -
     let images: Vec<&InRepo> = images.iter().collect();
     let mut with = BTreeSet::new();
     for part in images.chunks(AT_ONCE) {
-        let mut sql = Sql::new("WITH wanted (repo, digest) AS (VALUES ");
-        for (at, (repo, digest)) in part.iter().enumerate() {
-            sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).push(")");
-        }
+        let wanted = || {
+            let mut sql = Sql::new("WITH wanted (repo, digest) AS (VALUES ");
+            for (at, (repo, digest)) in part.iter().enumerate() {
+                sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).push(")");
+            }
+            sql
+        };
+        let mut sql = wanted();
         sql.push(") SELECT s.repo, s.digest, s.summary FROM wanted w CROSS JOIN scan_summaries s ");
         sql.push("WHERE s.repo = w.repo AND s.digest = w.digest AND ").push(IS_NEWEST);
         let rows = tx.query(&sql.text, &sql.params, |row| read(row, id)).await?;
         with.extend(rows.into_iter().filter(|(_, has)| *has).map(|(image, _)| image));
+        let mut sql = wanted();
+        sql.push(") SELECT DISTINCT f.repo, f.digest FROM wanted w CROSS JOIN image_findings f ");
+        sql.bind("WHERE f.repo = w.repo AND f.digest = w.digest AND f.vulnerability = ", id);
+        with.extend(tx.query(&sql.text, &sql.params, image).await?);
     }
     Ok(with)
+}
+
+fn image(row: &Row<'_>) -> Result<InRepo> {
+    Ok((row.text(0)?, row.text(1)?))
 }
 
 fn read(row: &Row<'_>, id: &str) -> Result<(InRepo, bool)> {
     let ids: Ids = serde_json::from_str(&row.text(2)?).map_err(Error::internal)?;
     let has = ids.values().any(|ids| ids.contains(id));
-    Ok(((row.text(0)?, row.text(1)?), has))
+    Ok((image(row)?, has))
 }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_core::{Error, Result};
+use bowline_core::{Error, Result, Uidp};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
+use super::sbom_id;
+use super::write::INDEXED;
 use crate::attached;
 use crate::content::is_digest;
 use crate::tags::Hidden;
@@ -74,6 +76,31 @@ async fn images_of(tx: &mut ReadTx, sboms: &[InRepo]) -> Result<Vec<(InRepo, Str
     Ok(about)
 }
 
+/// Numbers of the indexed SBOMs that are about an image.
+///
+/// # Errors
+/// Those of the database.
+pub async fn sboms_of(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<Vec<u8>>> {
+    let manifests = attached::manifests(tx, repo, image).await?;
+    if manifests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sql = Sql::new(
+        "SELECT DISTINCT f.digest FROM manifest_references f JOIN repo_manifests r ON r.digest = f.manifest
+         WHERE f.kind = 2 AND lower(f.media_type) LIKE '%json%'",
+    );
+    sql.bind(" AND r.repo = ", repo.as_str()).bind_list(" AND f.manifest IN ", manifests.iter().map(Value::from));
+    let blobs = tx.query(&sql.text, &sql.params, |row| row.text(0).map_err(Error::from)).await?;
+    let ids: Vec<Vec<u8>> = blobs.iter().filter_map(|digest| sbom_id(digest)).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sql = Sql::new("SELECT sbom FROM repo_sboms");
+    sql.bind(" WHERE repo = ", repo.as_str()).bind(" AND state = ", INDEXED);
+    sql.bind_list(" AND sbom IN ", ids.iter().map(Value::from)).push(" ORDER BY sbom");
+    tx.query(&sql.text, &sql.params, |row| row.bytes(0).map_err(Error::from)).await
+}
+
 /// The images that manifests are about by tags such as `sha256-<digest>.att`.
 async fn by_tags(tx: &mut ReadTx, manifests: &[InRepo]) -> Result<Vec<(InRepo, String)>> {
     let mut sql = with_keys(manifests);
@@ -87,7 +114,7 @@ async fn by_tags(tx: &mut ReadTx, manifests: &[InRepo]) -> Result<Vec<(InRepo, S
     Ok(rows.into_iter().filter_map(|(manifest, name)| Some((manifest, image_of_tag(&name)?))).collect())
 }
 
-fn image_of_tag(name: &str) -> Option<String> {
+pub(super) fn image_of_tag(name: &str) -> Option<String> {
     let name = name.strip_suffix(".sbom").or_else(|| name.strip_suffix(".att"))?;
     Some(name.replacen('-', ":", 1)).filter(|digest| is_digest(digest))
 }

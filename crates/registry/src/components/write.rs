@@ -5,7 +5,7 @@ use bowline_core::{Error, Result};
 use bowline_store::{ReadTx, Sql, Value, WriteTx};
 
 use super::extract::{Component, ReadSbom, Reading, license_keys};
-use super::{candidates, sbom_id, versions};
+use super::{candidates, sbom_id, versions, waiting};
 use crate::content::Manifest;
 
 /// The state of an SBOM whose components are indexed.
@@ -19,8 +19,14 @@ const AT_ONCE: usize = 100;
 pub(crate) async fn store(tx: &mut WriteTx, repo: &str, manifest: &Manifest, read: &[ReadSbom]) -> Result<()> {
     for (digest, _) in candidates::of(manifest) {
         let Some(id) = sbom_id(digest) else { continue };
-        if state(tx, repo, &id).await?.is_some_and(|state| state != PENDING) {
-            continue;
+        match state(tx, repo, &id).await? {
+            None | Some(PENDING) => {}
+            // It may be about another image now.
+            Some(INDEXED) => {
+                waiting::note_sbom(tx, repo, &id).await?;
+                continue;
+            }
+            Some(_) => continue,
         }
         match read.iter().find(|one| one.digest == digest) {
             Some(one) => put(tx, repo, digest, &one.reading).await?,
@@ -101,7 +107,8 @@ async fn index(tx: &mut WriteTx, repo: &str, (digest, id): (&str, &[u8])) -> Res
         sql.push(" ON CONFLICT DO NOTHING");
         tx.execute(&sql.text, &sql.params).await?;
     }
-    set_state(tx, repo, (digest, id), INDEXED).await
+    set_state(tx, repo, (digest, id), INDEXED).await?;
+    waiting::note_sbom(tx, repo, id).await
 }
 
 /// What the licenses of an SBOM are searched by.

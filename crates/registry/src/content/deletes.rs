@@ -13,7 +13,7 @@ use bowline_pipeline::{Change, Changed};
 use bowline_store::{BoxFuture, ReadTx, Value, WriteTx};
 
 use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError, blobs, manifests};
-use crate::{limits, paths, tags};
+use crate::{components, limits, paths, tags};
 
 /// What a deletion removes.
 enum DeleteTarget {
@@ -169,6 +169,7 @@ pub(crate) async fn take_out(
         let gone = tags::delete_tag(tx, repo, &tag, at, draw).await?;
         changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
     }
+    components::note_removed(tx, repo, &manifest.digest).await?;
     let params = [Value::from(repo.as_str()), Value::from(&manifest.digest)];
     tx.execute("DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2", &params).await?;
     tx.execute("DELETE FROM scan_reports WHERE repo = $1 AND digest = $2", &params).await?;

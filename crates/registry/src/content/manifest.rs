@@ -131,6 +131,11 @@ impl Manifest {
         Ok(Manifest { media_type, shape, artifact_type, subject, named, annotations, total_size })
     }
 
+    /// Whether it is an index: it names other manifests.
+    pub(crate) fn is_index(&self) -> bool {
+        self.shape == Shape::Index
+    }
+
     /// Digest of the config of an image.
     pub fn config(&self) -> Option<&str> {
         let config = self.named.iter().find(|named| named.kind == Kind::Config);

@@ -289,6 +289,7 @@ async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64)
         Value::Int(now),
     ];
     tx.execute(sql, &params).await?;
+    components::note_pushed(tx, repo, &pushed.digest, (&pushed.manifest, &pushed.content)).await?;
     Ok(is_new)
 }
 

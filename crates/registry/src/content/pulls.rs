@@ -27,7 +27,7 @@ const COUNTED: usize = 1000;
 const MAX_LOGGED_REPOS: usize = 10;
 
 const PULLED: &str = "
-UPDATE repo_manifests SET last_pulled_at = $3
+UPDATE repo_manifests SET last_pulled_at = $3, last_pulled_by = $4
 WHERE repo = $1 AND digest = $2 AND (last_pulled_at IS NULL OR last_pulled_at < $3)";
 
 impl Pull {
@@ -206,12 +206,13 @@ async fn write(db: &Db, contract: &Arc<Contract>, batch: Arc<[Pull]>) -> bool {
             gate::record_passed(tx, &batch).await?;
             // One row once, and in one order everywhere, so that replicas do not wait for each other in a circle.
             let minute = |at: Micros| at - at.rem_euclid(MINUTE);
-            let mut pulled: Vec<(&str, &str, Micros)> =
-                batch.iter().map(|pull| (&*pull.repo, &*pull.interaction.digest, minute(pull.at))).collect();
-            pulled.sort_unstable();
-            pulled.dedup();
-            for (repo, digest, at) in pulled {
-                let params = [Value::from(repo), Value::from(digest), Value::Int(at)];
+            let mut pulled: BTreeMap<(&str, &str), (Micros, &str)> = BTreeMap::new();
+            for pull in batch.iter() {
+                let last = pulled.entry((&pull.repo, &pull.interaction.digest)).or_default();
+                *last = (minute(pull.at), pull.actor.as_str()).max(*last);
+            }
+            for ((repo, digest), (at, by)) in pulled {
+                let params = [Value::from(repo), Value::from(digest), Value::Int(at), Value::from(by)];
                 tx.execute(PULLED, &params).await.map_err(Error::from)?;
             }
             Ok::<_, Error>(())

@@ -9,6 +9,7 @@ use bowline_registry::components::PackageVersion;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 use super::record_details::{self, RecordDetails};
+use super::spread;
 use crate::records::{Generations, among};
 
 /// Versions that one step matches at most, and versions that are matched at once: their matches are held in memory.
@@ -164,6 +165,8 @@ impl Changes {
         for part in self.added.chunks(WRITTEN_AT_ONCE) {
             upsert(tx, part).await?;
         }
+        let changed = self.removed.iter().map(|(version, _)| version);
+        spread::note_versions(tx, &changed.chain(self.added.iter().map(|added| &added.version)).collect()).await?;
         // A version whose SBOM was deleted meanwhile still waits for its check.
         let matched = "UPDATE package_versions SET state = 0 WHERE state = 1 AND";
         PackageVersion::for_each(tx, matched, &self.versions).await

@@ -4,22 +4,32 @@
 //! results are those of the query API of OSV for its package URL. A version is matched again when a commit of an import
 //! adds, changes or removes a record of its package, and deleted after its last SBOM.
 //!
+//! What an image has by its components are its findings (`image_findings`). They follow the matches: a version whose matches
+//! changed (`changed_versions`) notes the SBOMs that list it (`waiting_sboms`), these note their images (`waiting_images`),
+//! and for each noted image the findings that it has are compared with the stored ones. Pushes and deletions note what they
+//! touch in the same way.
+//!
 //! One task does all of it, in steps: each reads on a snapshot, off the writer, and writes the result under a lease. Nothing
 //! that happens in between is lost, because every event leaves a note that a later step reads: new SBOMs
 //! (`unmatched_sboms`), deleted ones (the state 2 of a version), and commits, whose generation is above the
 //! `matched_generation` of their source. A step may be repeated.
 
 mod conditions;
+mod finding_events;
 mod follow;
+mod image_findings;
 mod list;
 mod matches;
 mod positions;
 mod record_details;
 mod search;
+mod spread;
 mod versions;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use bowline_contract::Contract;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::matches::ListMatches;
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::{Handlers, handler, lease};
@@ -32,13 +42,18 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 const MATCHING: &str = "package matches";
 /// How long a replica may stay silent before another continues, in microseconds.
 const LEASE: Micros = 30_000_000;
+/// Of so many steps one looks at images first, so that a long import does not keep their findings back.
+const IMAGES_FIRST: u32 = 8;
 
 /// Keeps the matches of packages current.
 #[derive(Clone)]
 pub struct Matcher {
     db: Db,
+    contract: Arc<Contract>,
     /// Name of this replica in the lease.
     holder: String,
+    /// How many steps were taken.
+    taken: Arc<AtomicU32>,
 }
 
 /// What a step is to write.
@@ -47,11 +62,14 @@ enum Step {
     Match(matches::Changes),
     Add(versions::NewVersions),
     Check(versions::CheckedVersions),
+    NoteSboms(spread::SbomsOfVersion),
+    NoteImages(spread::ImagesOfSboms),
+    Compare(image_findings::ImageChanges),
 }
 
 impl Matcher {
-    pub fn new(db: Db, holder: String) -> Matcher {
-        Matcher { db, holder }
+    pub fn new(db: Db, contract: Arc<Contract>, holder: String) -> Matcher {
+        Matcher { db, contract, holder, taken: Arc::default() }
     }
 
     /// Runs one step; false if there is nothing to do here.
@@ -63,18 +81,29 @@ impl Matcher {
         if !self.db.read(|tx| Box::pin(has_work(tx))).await? || !self.take_lease(now).await? {
             return Ok(false);
         }
-        let Some(step) = self.db.read(|tx| Box::pin(next(tx))).await? else { return Ok(false) };
-        let (step, holder) = (Arc::new(step), self.holder.clone());
+        let images_first = self.taken.fetch_add(1, Ordering::Relaxed).is_multiple_of(IMAGES_FIRST);
+        let Some(step) = self.db.read(move |tx| Box::pin(next(tx, images_first))).await? else { return Ok(false) };
+        let matcher = Arc::new((self.clone(), step, now));
+        // An event that was delivered must not be written a second time.
+        if matches!(matcher.1, Step::Compare(_)) {
+            let written = self.db.write_leased(move |tx| {
+                let matcher = matcher.clone();
+                Box::pin(async move { matcher.0.write(tx, &matcher.1, matcher.2).await })
+            });
+            return written.await;
+        }
         let written = self.db.write_derived(move |tx| {
-            let (step, holder) = (step.clone(), holder.clone());
-            Box::pin(async move {
-                if !lease::confirm(tx, MATCHING, &holder).await? {
-                    return Ok(false);
-                }
-                step.write(tx).await.map(|()| true)
-            })
+            let matcher = matcher.clone();
+            Box::pin(async move { matcher.0.write(tx, &matcher.1, matcher.2).await })
         });
         written.await
+    }
+
+    async fn write(&self, tx: &mut WriteTx, step: &Step, now: Micros) -> Result<bool> {
+        if !lease::confirm(tx, MATCHING, &self.holder).await? {
+            return Ok(false);
+        }
+        step.write(tx, &self.contract, now).await.map(|()| true)
     }
 
     async fn take_lease(&self, now: Micros) -> Result<bool> {
@@ -91,12 +120,15 @@ impl Matcher {
 }
 
 impl Step {
-    async fn write(&self, tx: &mut WriteTx) -> Result<()> {
+    async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
         match self {
             Step::Follow(touched) => touched.write(tx).await,
             Step::Match(changes) => changes.write(tx).await,
             Step::Add(new) => new.write(tx).await,
             Step::Check(checked) => checked.write(tx).await,
+            Step::NoteSboms(sboms) => sboms.write(tx).await,
+            Step::NoteImages(images) => images.write(tx).await,
+            Step::Compare(changes) => changes.write(tx, contract, now).await,
         }
     }
 }
@@ -106,13 +138,20 @@ async fn has_work(tx: &mut ReadTx) -> Result<bool> {
     let sql = format!(
         "SELECT EXISTS (SELECT 1 FROM record_sources WHERE matched_generation < generation)
              OR EXISTS (SELECT 1 FROM unmatched_sboms)
-             OR EXISTS (SELECT 1 FROM package_versions {waiting} WHERE state <> 0)"
+             OR EXISTS (SELECT 1 FROM package_versions {waiting} WHERE state <> 0)
+             OR EXISTS (SELECT 1 FROM changed_versions)
+             OR EXISTS (SELECT 1 FROM waiting_sboms)
+             OR EXISTS (SELECT 1 FROM waiting_images)"
     );
     Ok(tx.query_opt(&sql, &[], |row| row.bool(0).map_err(Error::from)).await?.unwrap_or_default())
 }
 
-/// Commits come first, so that their records are soon matched while many SBOMs wait.
-async fn next(tx: &mut ReadTx) -> Result<Option<Step>> {
+/// Commits come first, so that their records are soon matched while many SBOMs wait, and images last, so that their findings
+/// change together.
+async fn next(tx: &mut ReadTx, images_first: bool) -> Result<Option<Step>> {
+    if images_first && let Some(step) = next_of_images(tx).await? {
+        return Ok(Some(step));
+    }
     if let Some(touched) = follow::next(tx).await? {
         return Ok(Some(Step::Follow(touched)));
     }
@@ -122,5 +161,18 @@ async fn next(tx: &mut ReadTx) -> Result<Option<Step>> {
     if let Some(new) = versions::next_new(tx).await? {
         return Ok(Some(Step::Add(new)));
     }
-    Ok(versions::next_checked(tx).await?.map(Step::Check))
+    if let Some(checked) = versions::next_checked(tx).await? {
+        return Ok(Some(Step::Check(checked)));
+    }
+    next_of_images(tx).await
+}
+
+async fn next_of_images(tx: &mut ReadTx) -> Result<Option<Step>> {
+    if let Some(sboms) = spread::next_version(tx).await? {
+        return Ok(Some(Step::NoteSboms(sboms)));
+    }
+    if let Some(images) = spread::next_sboms(tx).await? {
+        return Ok(Some(Step::NoteImages(images)));
+    }
+    Ok(image_findings::next(tx).await?.map(Step::Compare))
 }

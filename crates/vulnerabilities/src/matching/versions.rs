@@ -2,7 +2,7 @@
 
 use bowline_core::{Error, Result};
 use bowline_osv::Purl;
-use bowline_registry::components::PackageVersion;
+use bowline_registry::components::{PackageVersion, note_sboms};
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 /// SBOMs and components that one step reads.
@@ -76,6 +76,9 @@ impl Slice {
         };
         if found == 0 {
             return Ok(());
+        }
+        if self.last.is_none() {
+            note_sboms(tx, std::slice::from_ref(&self.sbom)).await?;
         }
         for part in self.versions.chunks(AT_ONCE) {
             let mut sql = Sql::new("INSERT INTO version_sboms (package, version, sbom) VALUES ");

@@ -1,0 +1,243 @@
+//! Findings of images: each opens and closes once, with an event that tells of it.
+
+use std::collections::BTreeSet;
+
+use bowline_contract::bowline::vulnerabilities::v1::{ClosingReason, ImageFindings};
+use bowline_core::Error;
+use bowline_store::{Engine, Row};
+use bowline_testkit::{TestServer, each_engine};
+use prost::Message as _;
+use serde_json::{Value, json};
+
+use crate::components::{attach, cyclonedx, get};
+use crate::documents::{artifact, push};
+use crate::matching::{SBOM, import, matched, push_with, record};
+use crate::support::*;
+
+const OPENED: &str = "dev.bowline.registry.finding.opened.v1";
+const CLOSED: &str = "dev.bowline.registry.finding.closed.v1";
+
+/// The bodies of all events of findings so far, in order, each with whether the findings opened.
+pub(crate) async fn told(server: &TestServer) -> Vec<(bool, ImageFindings)> {
+    let db = &server.server().parts().storage.db;
+    // On PostgreSQL the relay numbers them later.
+    let number = if db.engine() == Engine::Sqlite { "seq" } else { "id" };
+    let sql = format!(
+        "SELECT event_type, body FROM outbox WHERE event_type IN ('{OPENED}', '{CLOSED}') AND customer ORDER BY {number}"
+    );
+    let read = |row: &Row<'_>| {
+        let findings = ImageFindings::decode(row.bytes(1)?.as_slice()).expect("findings");
+        Ok::<_, Error>((row.text(0)? == OPENED, findings))
+    };
+    db.read(move |tx| Box::pin(async move { tx.query(&sql, &[], read).await })).await.expect("the outbox")
+}
+
+/// What the events since `at` say: `+` opened and `-` closed, as words.
+async fn lines(server: &TestServer, at: &mut usize) -> Vec<String> {
+    matched(server).await;
+    let all = told(server).await;
+    let new = all[*at..].iter().flat_map(|(is_opened, image)| {
+        image.findings.iter().map(move |finding| {
+            let sign = if *is_opened { "+" } else { "-" };
+            let reason = match finding.closing_reason() {
+                ClosingReason::Unspecified => String::new(),
+                reason => format!(" {}", reason.as_str_name()),
+            };
+            format!("{sign} {} {} {}{reason}", image.repo_name, finding.vulnerability, finding.version)
+        })
+    });
+    let new = new.collect();
+    *at = all.len();
+    new
+}
+
+async fn delete(client: &Client, name: &str, digest: &str) {
+    let reply = client.send(&format!("DELETE /v2/{name}/manifests/{digest}"), &[], b"").await;
+    assert_eq!(reply.status, 202, "{}", reply.text());
+}
+
+async fn the_event_of_an_image_says_what_to_do(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let purls = ["pkg:pypi/Flask@1.9", "pkg:npm/a@1.0.0"];
+    let (image, _) = push_with(&client, &name, "1", &purls).await;
+    assert_eq!(client.get(&format!("/v2/{name}/manifests/1")).await.status, 200);
+    server.server().parts().registry.flush_pulls().await;
+    let mut flask = record("GHSA-1", ("PyPI", "flask"), "1.10");
+    flask["aliases"] = json!(["CVE-2026-1", "PYSEC-1"]);
+    let mut npm = record("GHSA-2", ("npm", "a"), "");
+    npm["severity"] = json!([]);
+    import(server, "test", &[npm, flask], &[], "commit").await;
+    matched(server).await;
+    let [(true, event)] = &told(server).await[..] else { panic!("one event of what opened") };
+    assert_eq!((event.repo_uid.as_str(), event.repo_name.as_str()), (&*repo_uid(server, "app").await, "app"));
+    assert_eq!((event.digest.as_str(), &event.tags, event.finding_count), (&*image, &vec!["1".to_owned()], 2));
+    assert!(event.last_pulled_at.is_some(), "{event:?}");
+    assert!(event.last_pulled_by.starts_with(&org), "{event:?}");
+    let [first, second] = &event.findings[..] else { panic!("two findings") };
+    assert_eq!((first.vulnerability.as_str(), first.record_id.as_str()), ("CVE-2026-1", "GHSA-1"), "the most severe");
+    assert_eq!((first.component.as_str(), first.purl.as_str()), ("pkg:pypi/Flask@1.9", "pkg:pypi/Flask@1.9"));
+    assert_eq!((first.version.as_str(), first.fixed_version.as_str()), ("1.9", "1.10"));
+    assert_eq!((&first.aliases, first.source.as_str()), (&vec!["PYSEC-1".to_owned()], "test"));
+    assert_eq!((second.vulnerability.as_str(), second.fixed_version.as_str()), ("GHSA-2", ""));
+    let group = "SELECT group_uid FROM outbox WHERE event_type LIKE '%finding%'";
+    assert_eq!(texts(server, group).await, [org], "subscriptions of the group get it");
+}
+
+async fn findings_open_and_close_once(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let (name, mut at) = (format!("{org}/app"), 0);
+    let flask = "pkg:pypi/flask@1.9";
+    let (image, referrer) = push_with(&client, &name, "1", &[flask]).await;
+    assert_eq!(lines(server, &mut at).await, [""; 0]);
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    assert_eq!(lines(server, &mut at).await, ["+ app PYSEC-1 1.9"]);
+    let components = [(flask, "", flask, "MIT"), ("pkg:npm/b@1", "", "pkg:npm/b@1", "MIT")];
+    let second = attach(&client, &name, &image, SBOM, &cyclonedx(&components)).await;
+    let mut again = record("PYSEC-1", ("PyPI", "flask"), "3");
+    again["severity"] = json!([]);
+    import(server, "test", &[again.clone()], &[], "commit").await;
+    let mut same = record("GHSA-1", ("PyPI", "flask"), "");
+    same["aliases"] = json!(["PYSEC-1"]);
+    assert_eq!(lines(server, &mut at).await, [""; 0], "another SBOM with it, another fix");
+    import(server, "other", &[same], &[], "commit").await;
+    assert_eq!(lines(server, &mut at).await, ["+ app GHSA-1 1.9"]);
+    delete(&client, &name, &referrer).await;
+    assert_eq!(lines(server, &mut at).await, [""; 0], "the other SBOM has it");
+    delete(&client, &name, &second).await;
+    let gone = |id: &str| format!("- app {id} 1.9 CLOSING_REASON_COMPONENT_REMOVED");
+    assert_eq!(lines(server, &mut at).await, [gone("GHSA-1"), gone("PYSEC-1")]);
+    attach(&client, &name, &image, SBOM, &cyclonedx(&components)).await;
+    assert_eq!(lines(server, &mut at).await, ["+ app GHSA-1 1.9", "+ app PYSEC-1 1.9"], "again");
+    import(server, "other", &[], &["GHSA-1"], "commit").await;
+    assert_eq!(lines(server, &mut at).await, ["- app GHSA-1 1.9 CLOSING_REASON_RECORD_CHANGED"]);
+    delete(&client, &name, &image).await;
+    assert_eq!(lines(server, &mut at).await, ["- app PYSEC-1 1.9 CLOSING_REASON_IMAGE_DELETED"]);
+    assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
+}
+
+async fn whatever_names_the_sbom_of_an_image_comes_in_any_order(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    let (name, mut at) = (format!("{org}/app"), 0);
+    let document = cyclonedx(&[("flask", "1.9", "pkg:pypi/flask@1.9", "MIT")]);
+    let later = image(b"later");
+    attach(&client, &name, &digest_of(&later), SBOM, &document).await;
+    assert_eq!(lines(server, &mut at).await, [""; 0], "there is no image yet");
+    client.image(&name, "later", b"later").await;
+    assert_eq!(lines(server, &mut at).await, ["+ app PYSEC-1 1.9"]);
+    // By a tag, as cosign names what is attached.
+    let tagged = digest_of(&client.image(&name, "tagged", b"tagged").await);
+    let unnamed = artifact(SBOM, document.as_bytes());
+    let tag = format!("{}.att", tagged.replace(':', "-"));
+    push(&client, &name, Some(&tag), &unnamed, document.as_bytes()).await;
+    assert_eq!(lines(server, &mut at).await, ["+ app PYSEC-1 1.9"]);
+    delete(&client, &name, &tag).await;
+    assert_eq!(lines(server, &mut at).await, ["- app PYSEC-1 1.9 CLOSING_REASON_COMPONENT_REMOVED"]);
+    // By an index that names both, as builders do.
+    let built = client.image(&name, "built", b"built").await;
+    let member = |manifest: &Value| json!({ "mediaType": manifest["mediaType"], "digest": digest_of(manifest), "size": manifest.to_string().len() });
+    let mut attestation = member(&unnamed);
+    attestation["annotations"] = json!({ "vnd.docker.reference.digest": digest_of(&built) });
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [member(&built), attestation],
+    });
+    let reply = client.put(&name, "index", &index).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    assert_eq!(lines(server, &mut at).await, ["+ app PYSEC-1 1.9"]);
+    delete(&client, &name, &digest_of(&index)).await;
+    assert_eq!(lines(server, &mut at).await, ["- app PYSEC-1 1.9 CLOSING_REASON_COMPONENT_REMOVED"]);
+}
+
+async fn many_findings_are_counted_and_a_part_is_named(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    push_with(&client, &format!("{org}/app"), "1", &["pkg:pypi/flask@1.9"]).await;
+    let records: Vec<_> = (0..130).map(|n| record(&format!("PYSEC-{n}"), ("PyPI", "flask"), "2")).collect();
+    import(server, "test", &records, &[], "commit").await;
+    matched(server).await;
+    let all: Vec<String> = records.iter().map(|record| record["id"].as_str().expect("an id").to_owned()).collect();
+    import(server, "test", &[], &all.iter().map(String::as_str).collect::<Vec<_>>(), "commit").await;
+    matched(server).await;
+    let [(true, opened), (false, closed)] = &told(server).await[..] else { panic!("two events") };
+    for event in [opened, closed] {
+        assert_eq!((event.findings.len(), event.finding_count), (100, 130));
+        let named: BTreeSet<&str> = event.findings.iter().map(|finding| finding.vulnerability.as_str()).collect();
+        assert_eq!(named.len(), 100, "each once");
+    }
+}
+
+async fn images_are_found_by_their_findings(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let operator = server.operator().await;
+    let mut digests = BTreeSet::new();
+    for tag in 0..5 {
+        let (image, _) =
+            push_with(&client, &format!("{org}/app"), &tag.to_string(), &[&format!("pkg:pypi/flask@1.{tag}")]).await;
+        digests.extend((tag < 4).then_some(image));
+    }
+    let mut flask = record("GHSA-1", ("PyPI", "flask"), "1.4");
+    flask["aliases"] = json!(["CVE-2026-1"]);
+    import(server, "test", &[flask], &[], "commit").await;
+    matched(server).await;
+    for (query, expected) in [
+        ("cve=CVE-2026-1", 4),
+        ("cve=CVE-2026-1&package=pkg:pypi/flask", 4),
+        ("cve=CVE-2026-1&package=pkg:pypi/flask&below=1.2", 2),
+        ("cve=CVE-2026-2", 0),
+    ] {
+        let (mut found, mut token) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/components/v1/images?scope={org}&{query}&page_size=1&page_token={token}");
+            let page = get(&operator, &path).await;
+            let images = page["matches"].as_array().into_iter().flatten();
+            found.extend(images.filter_map(|image| image["digest"].as_str().map(String::from)));
+            page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
+            if token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found.len(), expected, "{query}: {found:?}");
+        assert!(found.iter().all(|digest| digests.contains(digest)), "{query}: {found:?}");
+    }
+    assert_eq!(get(&server.stranger().await, "/components/v1/images?cve=CVE-2026-1").await["matches"], json!([]));
+    // Deleted, and not looked at yet.
+    for image in &digests {
+        delete(&client, &format!("{org}/app"), image).await;
+    }
+    assert_eq!(get(&operator, "/components/v1/images?cve=CVE-2026-1").await["matches"], json!([]));
+}
+
+async fn the_findings_of_a_deleted_repository_go_in_silence(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    push_with(&client, &format!("{org}/app"), "1", &["pkg:pypi/flask@1.9"]).await;
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    let mut at = 0;
+    assert_eq!(lines(server, &mut at).await.len(), 1);
+    let repo = repo_uid(server, "app").await;
+    let reply = server.operator().await.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(lines(server, &mut at).await, [""; 0]);
+    assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
+}
+
+async fn more_sboms_than_a_step_notes_are_all_compared(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    for tag in 0..60 {
+        let other = format!("pkg:npm/n{tag}@1");
+        push_with(&client, &format!("{org}/app"), &tag.to_string(), &["pkg:pypi/flask@1.9", &other]).await;
+    }
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    assert_eq!(lines(server, &mut 0).await.len(), 60);
+}
+
+each_engine!(
+    multi_thread: the_event_of_an_image_says_what_to_do,
+    findings_open_and_close_once,
+    whatever_names_the_sbom_of_an_image_comes_in_any_order,
+    many_findings_are_counted_and_a_part_is_named,
+    images_are_found_by_their_findings,
+    the_findings_of_a_deleted_repository_go_in_silence,
+    more_sboms_than_a_step_notes_are_all_compared,
+);

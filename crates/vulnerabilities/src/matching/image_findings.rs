@@ -1,0 +1,238 @@
+//! Compares what an image has with what was stored of it: findings that are new open, those that are gone close.
+
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_contract::Contract;
+use bowline_contract::bowline::vulnerabilities::v1::ClosingReason;
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_registry::components::{InRepo, PackageVersion, sboms_of};
+use bowline_registry::findings::rank;
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
+
+use super::finding_events::{self, Events};
+
+/// Images that one step compares at most, and number of findings after which it ends early.
+const MAX_IMAGES: i64 = 25;
+const ENOUGH: usize = 3000;
+/// Matches of components that are read of an image; further ones are left out.
+const MAX_MATCHES: usize = 50_000;
+/// Rows that one statement writes.
+const AT_ONCE: usize = 100;
+
+/// What identifies a finding in an image.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FindingKey {
+    pub(super) vulnerability: String,
+    pub(super) version: PackageVersion,
+}
+
+/// Where the most severe match of a finding is.
+#[derive(Clone, Debug)]
+pub(super) struct BestMatch {
+    /// Name and package URL of the component, as the SBOM has them.
+    pub(super) component: String,
+    pub(super) purl: String,
+    pub(super) record_id: String,
+    pub(super) severity: i32,
+    pub(super) fixed_version: String,
+}
+
+/// An image whose findings are compared.
+pub(super) struct WaitingImage {
+    pub(super) repo: String,
+    pub(super) digest: String,
+    noted: i64,
+}
+
+/// What changes in an image.
+struct ImageChange {
+    image: WaitingImage,
+    opened: Vec<FindingKey>,
+    closed: Vec<FindingKey>,
+    events: Events,
+}
+
+/// What changes in some of the waiting images.
+pub(super) struct ImageChanges(Vec<ImageChange>);
+
+pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<ImageChanges>> {
+    let sql = "SELECT repo, digest, noted FROM waiting_images ORDER BY repo, digest LIMIT $1";
+    let read =
+        |row: &Row<'_>| Ok::<_, Error>(WaitingImage { repo: row.text(0)?, digest: row.text(1)?, noted: row.int(2)? });
+    let (mut changes, mut examined) = (Vec::new(), 0);
+    for image in tx.query(sql, &[Value::Int(MAX_IMAGES)], read).await? {
+        let (change, count) = compare(tx, image).await?;
+        changes.push(change);
+        examined += count;
+        if examined >= ENOUGH {
+            break;
+        }
+    }
+    Ok(Some(ImageChanges(changes)).filter(|changes| !changes.0.is_empty()))
+}
+
+/// What changes in the image, and how many findings were looked at.
+async fn compare(tx: &mut ReadTx, image: WaitingImage) -> Result<(ImageChange, usize)> {
+    let is_there = is_there(tx, &image).await?;
+    let sboms = if is_there { sboms_of(tx, &parsed(&image.repo)?, &image.digest).await? } else { Vec::new() };
+    if is_any_unmatched(tx, &sboms).await? {
+        // The SBOM notes the image again when its versions are known.
+        return Ok((ImageChange { image, opened: Vec::new(), closed: Vec::new(), events: Events::default() }, 0));
+    }
+    let current = current(tx, &sboms).await?;
+    let stored = stored(tx, &image).await?;
+    let examined = current.len() + stored.len();
+    let closed: Vec<FindingKey> = stored.iter().filter(|key| !current.contains_key(key)).cloned().collect();
+    let mut opened: Vec<(FindingKey, BestMatch)> =
+        current.into_iter().filter(|(key, _)| !stored.contains(key)).collect();
+    opened.sort_by(|(key, one), (other_key, other)| {
+        (Reverse(rank(one.severity)), key).cmp(&(Reverse(rank(other.severity)), other_key))
+    });
+    let reasons = if is_there { reasons(tx, &sboms, &closed).await? } else { Reasons::ImageDeleted };
+    let events = Events {
+        closed: finding_events::closed(tx, &image, &closed, &reasons).await?,
+        opened: finding_events::opened(tx, &image, &opened).await?,
+    };
+    let opened = opened.into_iter().map(|(key, _)| key).collect();
+    Ok((ImageChange { image, opened, closed, events }, examined))
+}
+
+fn parsed(repo: &str) -> Result<Uidp> {
+    Uidp::parse(repo).map_err(|_| Error::internal("an image waits in no repository"))
+}
+
+async fn is_there(tx: &mut ReadTx, image: &WaitingImage) -> Result<bool> {
+    let sql = "SELECT 1 FROM repo_manifests WHERE repo = $1 AND digest = $2";
+    let params = [Value::from(&image.repo), Value::from(&image.digest)];
+    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.is_some())
+}
+
+async fn is_any_unmatched(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<bool> {
+    if sboms.is_empty() {
+        return Ok(false);
+    }
+    let mut sql = Sql::new("SELECT 1 FROM unmatched_sboms WHERE");
+    sql.bind_list(" sbom IN ", sboms.iter().map(Value::from)).push(" LIMIT 1");
+    Ok(tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?.is_some())
+}
+
+/// The findings of an image with these SBOMs.
+async fn current(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<BTreeMap<FindingKey, BestMatch>> {
+    let sql = "SELECT c.package, c.version, c.name, m.vulnerability, c.purl, m.record_id, m.severity, m.fixed_version
+               FROM components c CROSS JOIN package_matches m
+               WHERE c.sbom = $1 AND c.package <> '' AND m.package = c.package AND m.version = c.version
+               ORDER BY c.number, m.record_id LIMIT $2";
+    let (mut current, mut left) = (BTreeMap::new(), MAX_MATCHES);
+    for sbom in sboms {
+        let read = |row: &Row<'_>| {
+            let key = FindingKey { version: PackageVersion::read(row)?, vulnerability: row.text(3)? };
+            let best = BestMatch {
+                component: row.text(2)?,
+                purl: row.text(4)?,
+                record_id: row.text(5)?,
+                severity: i32::try_from(row.int(6)?).map_err(Error::internal)?,
+                fixed_version: row.text(7)?,
+            };
+            Ok::<_, Error>((key, best))
+        };
+        let rows = tx.query(sql, &[Value::from(sbom), Value::Int(left as i64)], read).await?;
+        left = left.saturating_sub(rows.len());
+        for (key, one) in rows {
+            match current.entry(key) {
+                Entry::Vacant(entry) => _ = entry.insert(one),
+                Entry::Occupied(mut known) if rank(one.severity) > rank(known.get().severity) => _ = known.insert(one),
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+    Ok(current)
+}
+
+async fn stored(tx: &mut ReadTx, image: &WaitingImage) -> Result<BTreeSet<FindingKey>> {
+    let sql = "SELECT package, version, vulnerability FROM image_findings WHERE repo = $1 AND digest = $2";
+    let params = [Value::from(&image.repo), Value::from(&image.digest)];
+    let read =
+        |row: &Row<'_>| Ok::<_, Error>(FindingKey { version: PackageVersion::read(row)?, vulnerability: row.text(2)? });
+    Ok(tx.query(sql, &params, read).await?.into_iter().collect())
+}
+
+/// Why the findings of an image closed.
+pub(super) enum Reasons {
+    ImageDeleted,
+    /// By whether the image still has the version.
+    ByVersion(BTreeSet<PackageVersion>),
+}
+
+impl Reasons {
+    pub(super) fn of(&self, key: &FindingKey) -> ClosingReason {
+        match self {
+            Reasons::ImageDeleted => ClosingReason::ImageDeleted,
+            Reasons::ByVersion(listed) if listed.contains(&key.version) => ClosingReason::RecordChanged,
+            Reasons::ByVersion(_) => ClosingReason::ComponentRemoved,
+        }
+    }
+}
+
+/// Which versions of closed findings the SBOMs of the image still list.
+async fn reasons(tx: &mut ReadTx, sboms: &[Vec<u8>], closed: &[FindingKey]) -> Result<Reasons> {
+    let versions: BTreeSet<&PackageVersion> = closed.iter().map(|key| &key.version).collect();
+    if versions.is_empty() || sboms.is_empty() {
+        return Ok(Reasons::ByVersion(BTreeSet::new()));
+    }
+    let versions: Vec<PackageVersion> = versions.into_iter().cloned().collect();
+    let mut listed = BTreeSet::new();
+    for part in versions.chunks(AT_ONCE) {
+        let mut sql = PackageVersion::with(part);
+        sql.push("SELECT w.package, w.version FROM wanted w WHERE EXISTS (SELECT 1 FROM version_sboms s");
+        sql.push(" WHERE s.package = w.package AND s.version = w.version");
+        sql.bind_list(" AND s.sbom IN ", sboms.iter().map(Value::from)).push(")");
+        listed.extend(tx.query(&sql.text, &sql.params, PackageVersion::read).await?);
+    }
+    Ok(Reasons::ByVersion(listed))
+}
+
+impl ImageChanges {
+    pub(super) async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
+        for change in &self.0 {
+            change.write(tx, contract, now).await?;
+        }
+        Ok(())
+    }
+}
+
+impl ImageChange {
+    async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
+        let WaitingImage { repo, digest, noted } = &self.image;
+        for part in self.closed.chunks(AT_ONCE) {
+            let mut sql = Sql::new("WITH gone (vulnerability, package, version) AS (VALUES ");
+            for (at, FindingKey { vulnerability, version }) in part.iter().enumerate() {
+                sql.bind(if at == 0 { "(" } else { ", (" }, vulnerability);
+                sql.bind(", ", &version.package).bind(", ", &version.version).push(")");
+            }
+            sql.bind(") DELETE FROM image_findings WHERE repo = ", repo).bind(" AND digest = ", digest);
+            sql.push(" AND (vulnerability, package, version) IN (SELECT vulnerability, package, version FROM gone)");
+            tx.execute(&sql.text, &sql.params).await?;
+        }
+        for part in self.opened.chunks(AT_ONCE) {
+            let columns = "repo, digest, vulnerability, package, version, opened_at";
+            let mut sql = Sql::new(format!("INSERT INTO image_findings ({columns}) VALUES "));
+            for (at, FindingKey { vulnerability, version }) in part.iter().enumerate() {
+                sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).bind(", ", vulnerability);
+                sql.bind(", ", &version.package).bind(", ", &version.version).bind(", ", now).push(")");
+            }
+            tx.execute(&sql.text, &sql.params).await?;
+        }
+        self.events.record(tx, contract, now).await?;
+        let sql = "DELETE FROM waiting_images WHERE repo = $1 AND digest = $2 AND noted = $3";
+        tx.execute(sql, &[Value::from(repo), Value::from(digest), Value::Int(*noted)]).await?;
+        Ok(())
+    }
+}
+
+impl WaitingImage {
+    pub(super) fn key(&self) -> InRepo {
+        (self.repo.clone(), self.digest.clone())
+    }
+}
