@@ -1,6 +1,7 @@
 //! Findings of images: each opens and closes once, with an event that tells of it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bowline_contract::bowline::vulnerabilities::v1::{ClosingReason, ImageFindings};
 use bowline_core::Error;
@@ -76,7 +77,7 @@ async fn the_event_of_an_image_says_what_to_do(server: &TestServer) {
     assert!(event.last_pulled_by.starts_with(&org), "{event:?}");
     let [first, second] = &event.findings[..] else { panic!("two findings") };
     assert_eq!((first.vulnerability.as_str(), first.record_id.as_str()), ("CVE-2026-1", "GHSA-1"), "the most severe");
-    assert_eq!((first.component.as_str(), first.purl.as_str()), ("pkg:pypi/Flask@1.9", "pkg:pypi/Flask@1.9"));
+    assert_eq!((first.component.as_str(), first.purl.as_str()), ("Flask", "pkg:pypi/Flask@1.9"));
     assert_eq!((first.version.as_str(), first.fixed_version.as_str()), ("1.9", "1.10"));
     assert_eq!((&first.aliases, first.source.as_str()), (&vec!["PYSEC-1".to_owned()], "test"));
     assert_eq!((second.vulnerability.as_str(), second.fixed_version.as_str()), ("GHSA-2", ""));
@@ -168,6 +169,97 @@ async fn many_findings_are_counted_and_a_part_is_named(server: &TestServer) {
     }
 }
 
+/// Creates an advisory about a package, or a component of one; its UIDP.
+pub(crate) async fn advisory(
+    server: &TestServer,
+    group: &str,
+    (artifact, component): (&str, &str),
+    alias: &str,
+) -> String {
+    let mut body = json!({ "artifactType": "apk", "artifactName": artifact, "aliases": [alias] });
+    if !component.is_empty() {
+        body["componentName"] = json!(component);
+        body["componentType"] = json!("go-module");
+    }
+    let path = "/vulnerabilities/v1/advisories";
+    let created = answer(server, "POST", path, json!({ "parentId": group, "advisory": body })).await;
+    created["id"].as_str().expect("an id").to_owned()
+}
+
+/// Adds an approved event to an advisory.
+pub(crate) async fn say(server: &TestServer, advisory: &str, said: Value) {
+    let path = format!("/vulnerabilities/v1/advisories/{advisory}/events");
+    let event = answer(server, "POST", &path, json!({ "advisoryEvent": said })).await;
+    let group = advisory.rsplit_once('/').expect("a group").0;
+    let review = json!({ "reviews": [{ "uid": event["id"], "status": "APPROVED" }] });
+    answer(server, "POST", &format!("/advisoryreviews/v1/groups/{group}:batchReviewEvents"), review).await;
+}
+
+async fn answer(server: &TestServer, verb: &str, path: &str, body: Value) -> Value {
+    let reply = server.operator().await.rest(verb, path, Some(body)).await;
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    reply.json()
+}
+
+pub(crate) fn not_affected() -> Value {
+    json!({ "falsePositiveDetermination": { "type": "VULNERABLE_CODE_NOT_IN_EXECUTION_PATH" } })
+}
+
+async fn advisories_close_findings_and_open_them_again(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let (others, other_client) = pusher(server, "others").await;
+    push_with(&client, &format!("{org}/app"), "1", &["pkg:apk/wolfi/libssl3@3.0-r1?origin=openssl"]).await;
+    push_with(&client, &format!("{org}/web"), "1", &["pkg:apk/wolfi/libssl3@3.1-r0?origin=openssl"]).await;
+    push_with(&other_client, &format!("{others}/theirs"), "1", &["pkg:apk/wolfi/libssl3@3.0-r1"]).await;
+    let mut ssl = record("CGA-abcd-efgh-ijkm", ("Wolfi", "libssl3"), "4");
+    ssl["aliases"] = json!(["GHSA-jfh8-c2jp-5v3q"]);
+    import(server, "test", &[ssl], &[], "commit").await;
+    let mut at = 0;
+    let id = "CGA-abcd-efgh-ijkm";
+    let opened = |repo: &str, version: &str| format!("+ {repo} {id} {version}");
+    let closed = |repo: &str, version: &str| format!("- {repo} {id} {version} CLOSING_REASON_ADVISORY");
+    let mut first = lines(server, &mut at).await;
+    first.sort();
+    assert_eq!(first, [opened("app", "3.0-r1"), opened("theirs", "3.0-r1"), opened("web", "3.1-r0")]);
+    // By the origin of the package and an alias of the record; of its own organization alone.
+    let of_org = advisory(server, &org, ("openssl", ""), "ghsa-JFH8-c2jp-5v3q").await;
+    assert_eq!(lines(server, &mut at).await, [""; 0], "it says nothing yet");
+    say(server, &of_org, json!({ "fixed": { "fixedVersion": "3.1-r0" } })).await;
+    assert_eq!(lines(server, &mut at).await, [closed("web", "3.1-r0")], "fixed in this version, not below it");
+    let listed = get(&server.operator().await, &format!("/matches/v1/matches?scope={org}")).await;
+    for one in listed["matches"].as_array().expect("matches") {
+        assert_eq!(one["status"], json!("FINDING_STATUS_FIXED"), "{one}");
+        assert_eq!(one["closedByAdvisory"], json!(one["repoName"] == json!("web")), "{one}");
+        assert_eq!(one["advisory"]["uid"], json!(of_org), "{one}");
+    }
+    server.clock().advance(Duration::from_secs(1));
+    say(server, &of_org, not_affected()).await;
+    assert_eq!(lines(server, &mut at).await, [closed("app", "3.0-r1")]);
+    server.clock().advance(Duration::from_secs(1));
+    say(server, &of_org, json!({ "truePositiveDetermination": { "note": "n" } })).await;
+    let mut again = lines(server, &mut at).await;
+    again.sort();
+    assert_eq!(again, [opened("app", "3.0-r1"), opened("web", "3.1-r0")]);
+    for (what, artifact, component, alias) in [
+        ("another package", "curl", "", "GHSA-jfh8-c2jp-5v3q"),
+        ("another component", "openssl", "stdlib", "GHSA-jfh8-c2jp-5v3q"),
+        ("another vulnerability", "openssl", "", "CVE-2026-7"),
+    ] {
+        let other = advisory(server, &org, (artifact, component), alias).await;
+        say(server, &other, not_affected()).await;
+        assert_eq!(lines(server, &mut at).await, [""; 0], "{what}");
+    }
+    server.clock().advance(Duration::from_secs(1));
+    say(server, &of_org, not_affected()).await;
+    assert_eq!(lines(server, &mut at).await.len(), 2);
+    let push = push_with(&client, &format!("{org}/new"), "1", &["pkg:apk/wolfi/libssl3@3.0-r1?origin=openssl"]).await;
+    assert_eq!(lines(server, &mut at).await, [""; 0], "what comes later is closed from the beginning");
+    delete(&client, &format!("{org}/new"), &push.0).await;
+    let path = format!("/vulnerabilities/v1/advisories/{of_org}");
+    assert_eq!(server.operator().await.rest("DELETE", &path, None).await.status, 200);
+    assert_eq!(lines(server, &mut at).await.len(), 2, "without the advisory both are open again");
+}
+
 async fn images_are_found_by_their_findings(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let operator = server.operator().await;
@@ -237,6 +329,7 @@ each_engine!(
     findings_open_and_close_once,
     whatever_names_the_sbom_of_an_image_comes_in_any_order,
     many_findings_are_counted_and_a_part_is_named,
+    advisories_close_findings_and_open_them_again,
     images_are_found_by_their_findings,
     the_findings_of_a_deleted_repository_go_in_silence,
     more_sboms_than_a_step_notes_are_all_compared,

@@ -53,9 +53,15 @@ pub(crate) async fn matched(server: &TestServer) {
 /// Pushes an image with an SBOM of these package URLs; the digests of the image and of the SBOM's manifest.
 pub(crate) async fn push_with(client: &Client, name: &str, tag: &str, purls: &[&str]) -> (String, String) {
     let image = digest_of(&client.image(name, tag, format!("{name} {tag}").as_bytes()).await);
-    let components: Vec<(&str, &str, &str, &str)> = purls.iter().map(|purl| (*purl, "", *purl, "MIT")).collect();
+    let components: Vec<(&str, &str, &str, &str)> =
+        purls.iter().map(|purl| (component_name(purl), "", *purl, "MIT")).collect();
     let referrer = attach(client, name, &image, SBOM, &cyclonedx(&components)).await;
     (image, referrer)
+}
+
+/// The name that a package URL ends with.
+pub(crate) fn component_name(purl: &str) -> &str {
+    purl.split(['@', '?']).next().and_then(|purl| purl.rsplit('/').next()).expect("a name")
 }
 
 async fn list(actor: &Actor, query: &str) -> Value {

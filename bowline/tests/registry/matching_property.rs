@@ -2,6 +2,7 @@
 //! sequence of imports, pushes and deletions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bowline_core::Clock as _;
 use bowline_services::follow_imports;
@@ -9,11 +10,12 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::components::{attach, collected, cyclonedx, get};
-use crate::finding_events::told;
-use crate::matching::{SBOM, import, matched, push_with, record};
+use crate::finding_events::{advisory, not_affected, say, told};
+use crate::matching::{SBOM, component_name, import, matched, push_with, record};
 use crate::random::Random;
 use crate::support::*;
 
+/// Sequences that a run takes; `BOWLINE_MATCHING_SEQUENCES` has another number.
 const SEQUENCES: u64 = 4;
 const LENGTH: u64 = 14;
 const PACKAGES: [(&str, &str, &str); 4] = [
@@ -31,12 +33,14 @@ struct Sequence<'a> {
     client: Client,
     referrers: Vec<(String, String)>,
     images: Vec<(String, String)>,
+    /// By the name of the package and the id.
+    advisories: BTreeMap<(&'static str, String), String>,
     pushed: u64,
 }
 
 impl Sequence<'_> {
     async fn take_step(&mut self) {
-        match self.random.below(12) {
+        match self.random.below(14) {
             0..=3 => self.push().await,
             4 => self.delete().await,
             5..=7 => self.import().await,
@@ -47,7 +51,8 @@ impl Sequence<'_> {
             }
             9 => collected(self.server).await,
             10 => self.delete_image().await,
-            _ => self.push_again().await,
+            11 => self.push_again().await,
+            _ => self.state().await,
         }
         // The matches follow by any number of steps, so that most steps see the middle of something.
         for _ in 0..self.random.below(4) {
@@ -75,10 +80,30 @@ impl Sequence<'_> {
         let Some((name, image)) = self.random.take(&mut self.images) else { return };
         let (purl, ..) = PACKAGES[self.random.below(4) as usize];
         let purl = format!("{purl}@{}.{}", self.random.below(3), self.random.below(3));
-        let document = cyclonedx(&[(&purl, "", &purl, "MIT")]);
+        let document = cyclonedx(&[(component_name(&purl), "", &purl, "MIT")]);
         let referrer = attach(&self.client, &name, &image, SBOM, &document).await;
         self.referrers.push((name.clone(), referrer));
         self.images.push((name, image));
+    }
+
+    /// Says something about a vulnerability of a package: in a new advisory, or the one that there is.
+    async fn state(&mut self) {
+        let (purl, ..) = PACKAGES[self.random.below(4) as usize];
+        let id = [format!("CVE-2026-{}", self.random.below(3)), format!("R-{}", self.random.below(6))];
+        let about = (component_name(purl), id[self.random.below(2) as usize].clone());
+        let advisory = match self.advisories.get(&about) {
+            Some(advisory) => advisory.clone(),
+            None => advisory(self.server, &self.org, (about.0, ""), &about.1).await,
+        };
+        self.server.clock().advance(Duration::from_secs(1));
+        let said = match self.random.below(4) {
+            0 => json!({ "truePositiveDetermination": { "note": "n" } }),
+            1 => json!({ "fixed": { "fixedVersion": format!("{}.1", self.random.below(3)) } }),
+            2 => json!({ "patched": { "patchedVersions": ["1.1", "2.0"] } }),
+            _ => not_affected(),
+        };
+        say(self.server, &advisory, said).await;
+        self.advisories.insert(about, advisory);
     }
 
     /// Deletes an image, whose SBOM stays; later steps may attach another.
@@ -163,7 +188,7 @@ fn line(repo: &str, image: &str, vulnerability: &str, version: &str) -> String {
 
 async fn findings(server: &TestServer) -> BTreeSet<String> {
     let stored = "SELECT repo || ' ' || digest || ' ' || vulnerability || ' ' || package || '@' || version
-                  FROM image_findings";
+                  FROM image_findings WHERE state = 0";
     texts(server, stored).await.into_iter().collect()
 }
 
@@ -172,7 +197,8 @@ async fn listed(caller: &Actor) -> BTreeSet<String> {
     let (mut found, mut token) = (BTreeSet::new(), String::new());
     loop {
         let page = get(caller, &format!("/matches/v1/matches?page_size=200&page_token={token}")).await;
-        for one in page["matches"].as_array().into_iter().flatten() {
+        for one in page["matches"].as_array().into_iter().flatten().filter(|one| one["closedByAdvisory"] != json!(true))
+        {
             let text = |member: &str| one[member].as_str().unwrap_or_default().to_owned();
             let version = text("purl").trim_start_matches("pkg:").to_owned();
             found.insert(line(&text("repoUid"), &text("digest"), &text("vulnerability"), &version));
@@ -226,9 +252,18 @@ async fn check(server: &TestServer, seed: u64) {
 
 async fn matching_in_steps_equals_matching_from_nothing(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
-    let mut sequence =
-        Sequence { server, random: Random::new(0), org, client, referrers: Vec::new(), images: Vec::new(), pushed: 0 };
-    for seed in 0..SEQUENCES {
+    let mut sequence = Sequence {
+        server,
+        random: Random::new(0),
+        org,
+        client,
+        referrers: Vec::new(),
+        images: Vec::new(),
+        advisories: BTreeMap::new(),
+        pushed: 0,
+    };
+    let sequences = std::env::var("BOWLINE_MATCHING_SEQUENCES").map_or(SEQUENCES, |n| n.parse().expect("a number"));
+    for seed in 0..sequences {
         sequence.random = Random::new(seed);
         for _ in 0..LENGTH {
             sequence.take_step().await;

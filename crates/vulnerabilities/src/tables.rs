@@ -81,4 +81,13 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "records",
         columns: &[value("id"), value("digest"), value("licence"), value("severities")],
     },
+    TableDeclaration {
+        name: "waiting_advisories",
+        columns: &[
+            reference("advisory", "advisories", OnDelete::Keep("the task that matches deletes it")),
+            value("aliases"),
+            reference("after_repo", "repos", OnDelete::Keep("a place in the order of images")),
+            value("after_digest"),
+        ],
+    },
 ];

@@ -38,6 +38,7 @@ const AFFECTED: &[Column] = &[
     column("vulnerability", "vulnerability"),
     column("severity", "severity"),
     column("fixed in", "fixedVersion"),
+    column("status", "status"),
 ];
 
 /// Of the commands of `bowline registry`.

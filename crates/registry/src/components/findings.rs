@@ -29,7 +29,7 @@ pub(super) async fn examine(
     // An image that is deleted keeps its findings until the task that matches has seen it.
     let matches = "SELECT DISTINCT f.repo, f.digest FROM image_findings f
                    JOIN repo_manifests m ON m.repo = f.repo AND m.digest = f.digest
-                   WHERE f.vulnerability = $5 AND (f.repo, f.digest) >= ($1, $2) AND f.repo < $3
+                   WHERE f.vulnerability = $5 AND f.state = 0 AND (f.repo, f.digest) >= ($1, $2) AND f.repo < $3
                    ORDER BY f.repo, f.digest LIMIT $4";
     let first = from.0.as_str().max(range.lower.as_str());
     let digest = if first == from.0 { from.1.as_str() } else { "" };
@@ -61,7 +61,7 @@ pub(super) async fn with(tx: &mut ReadTx, images: &BTreeSet<InRepo>, id: &str) -
         with.extend(rows.into_iter().filter(|(_, has)| *has).map(|(image, _)| image));
         let mut sql = wanted();
         sql.push(") SELECT DISTINCT f.repo, f.digest FROM wanted w CROSS JOIN image_findings f ");
-        sql.bind("WHERE f.repo = w.repo AND f.digest = w.digest AND f.vulnerability = ", id);
+        sql.bind("WHERE f.repo = w.repo AND f.digest = w.digest AND f.state = 0 AND f.vulnerability = ", id);
         with.extend(tx.query(&sql.text, &sql.params, image).await?);
     }
     Ok(with)

@@ -26,6 +26,12 @@ impl PackageVersion {
         Ok(PackageVersion { package: row.text(0)?, version: row.text(1)? })
     }
 
+    /// Orders a version of the package as its ecosystem does.
+    pub fn order_key(&self, version: &str) -> Vec<u8> {
+        let kind = self.package.split('/').next().unwrap_or_default();
+        order_key(Scheme::of_purl_type(kind), version)
+    }
+
     /// Begins a statement that names these, as the table `wanted`.
     pub fn with(wanted: &[PackageVersion]) -> Sql<'_> {
         let mut sql = Sql::new("WITH wanted (package, version) AS (VALUES ");

@@ -1,5 +1,6 @@
 -- Vulnerabilities of images by their components: those of `package_matches` for the versions that the SBOMs of an image
--- list. The task that matches writes them with the events that tell of them, so that each opens and closes once.
+-- list, open or closed by an advisory. The task that matches writes them with the events that tell of them, so that each opens
+-- and closes once.
 CREATE TABLE image_findings (
   repo TEXT COLLATE "C" NOT NULL,
   digest TEXT COLLATE "C" NOT NULL,
@@ -7,13 +8,16 @@ CREATE TABLE image_findings (
   vulnerability TEXT COLLATE "C" NOT NULL,
   package TEXT COLLATE "C" NOT NULL,
   version TEXT COLLATE "C" NOT NULL,
-  opened_at BIGINT NOT NULL,
+  -- 0 is open; 1 is closed by an advisory.
+  state BIGINT NOT NULL,
+  -- When it opened or closed.
+  since BIGINT NOT NULL,
   PRIMARY KEY (repo, digest, vulnerability, package, version)
 );
 CREATE INDEX image_findings_by_vulnerability ON image_findings (vulnerability, repo, digest);
 
 -- What waits until these findings are compared again: versions whose matches changed, SBOMs that were indexed or whose
--- versions are among those, and images.
+-- versions are among those, advisories that changed, and images.
 CREATE TABLE changed_versions (
   package TEXT COLLATE "C" NOT NULL,
   version TEXT COLLATE "C" NOT NULL,
@@ -27,6 +31,15 @@ CREATE TABLE waiting_sboms (
   -- How often it was noted: what is noted again while the task looks at it waits on.
   noted BIGINT NOT NULL,
   PRIMARY KEY (repo, sbom)
+);
+CREATE TABLE waiting_advisories (
+  advisory TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  -- The ids of vulnerabilities that it has or had, in upper case, separated by spaces.
+  aliases TEXT COLLATE "C" NOT NULL,
+  -- The last image that was noted; empty before the first.
+  after_repo TEXT COLLATE "C" NOT NULL DEFAULT '',
+  after_digest TEXT COLLATE "C" NOT NULL DEFAULT '',
+  noted BIGINT NOT NULL
 );
 CREATE TABLE waiting_images (
   repo TEXT COLLATE "C" NOT NULL,

@@ -1,17 +1,17 @@
 //! What happened to advisories, as it is stored, and what follows for the advisory: its latest approved event.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bowline_contract::v1::vulnerabilities::advisory_event::Type;
 use bowline_contract::v1::vulnerabilities::{AdvisoryEvent, EventTypeFilter, ReviewStatus};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_resources::kinds::ADVISORY_EVENT;
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Row, Value, WriteTx, placeholders};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, placeholders};
 use prost::Message;
 
-use super::publication;
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
+use super::{publication, waiting};
 
 /// Maximum number of events of an advisory.
 pub(crate) const MAX_EVENTS: i64 = 1000;
@@ -124,6 +124,45 @@ pub(crate) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap
     Ok(by_advisory)
 }
 
+/// Versions without a vulnerability, by an advisory.
+pub(crate) enum FixedVersions {
+    /// This one and all above.
+    From(String),
+    /// These versions and no others.
+    Exactly(Vec<String>),
+}
+
+/// What the latest approved event of each of these advisories says of fixed versions, if it does.
+pub(crate) async fn fixed_versions(
+    tx: &mut ReadTx,
+    advisories: impl Iterator<Item = &String>,
+) -> Result<BTreeMap<String, FixedVersions>> {
+    let mut versions = BTreeMap::new();
+    let advisories: Vec<&String> = advisories.collect();
+    for part in advisories.chunks(LOADED_AT_ONCE) {
+        let order = "PARTITION BY advisory ORDER BY at DESC, created_at DESC, uid DESC";
+        let mut sql = Sql::new(format!(
+            "SELECT advisory, body FROM (SELECT advisory, body, ROW_NUMBER() OVER ({order}) AS place FROM advisory_events WHERE"
+        ));
+        sql.bind_list(" advisory IN ", part.iter().map(|uid| Value::from(*uid)));
+        sql.bind(" AND state = ", ReviewStatus::Approved as i32);
+        sql.bind(" AND type <> ", EventTypeFilter::ComponentLocationChanged as i32).push(") e WHERE place = 1");
+        let read = |row: &Row<'_>| {
+            let event = AdvisoryEvent::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;
+            Ok::<_, Error>((row.text(0)?, event))
+        };
+        for (advisory, event) in tx.query(&sql.text, &sql.params, read).await? {
+            let fixed = match event.r#type {
+                Some(Type::Fixed(fixed)) => FixedVersions::From(fixed.fixed_version),
+                Some(Type::Patched(patched)) => FixedVersions::Exactly(patched.patched_versions),
+                _ => continue,
+            };
+            versions.insert(advisory, fixed);
+        }
+    }
+    Ok(versions)
+}
+
 /// Stores a new event of the advisory.
 ///
 /// # Errors
@@ -146,7 +185,7 @@ pub(crate) async fn insert(tx: &mut WriteTx, advisory: &AdvisoryRow, event: &Eve
         Value::from(&body),
     ];
     tx.execute(sql, &params).await?;
-    follow(tx, &advisory.uid, 1, body.len() as i64, now).await
+    follow(tx, advisory, 1, body.len() as i64, now).await
 }
 
 /// Stores what a review changed.
@@ -175,7 +214,7 @@ pub(crate) async fn save(
         Value::from(after.uid.as_str()),
     ];
     tx.execute(sql, &params).await?;
-    follow(tx, &advisory.uid, 0, grown, now).await
+    follow(tx, advisory, 0, grown, now).await
 }
 
 fn require_room(advisory: &AdvisoryRow, more: i64, bytes: i64) -> Result<()> {
@@ -193,7 +232,8 @@ fn require_room(advisory: &AdvisoryRow, more: i64, bytes: i64) -> Result<()> {
 }
 
 /// Brings the advisory up to date after one of its events came or changed.
-async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: Micros) -> Result<()> {
+async fn follow(tx: &mut WriteTx, advisory: &AdvisoryRow, more: i64, bytes: i64, now: Micros) -> Result<()> {
+    let AdvisoryRow { uid: advisory, aliases, .. } = advisory;
     let latest = latest_approved(tx, advisory, false).await?;
     let assessment = latest_approved(tx, advisory, true).await?;
     let sql = "UPDATE advisories SET latest_event_type = $1, latest_event_at = $2, latest_judgement_type = $3,
@@ -209,6 +249,7 @@ async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: M
         Value::from(advisory.as_str()),
     ];
     tx.execute(sql, &params).await?;
+    waiting::note(tx, advisory, aliases).await?;
     publication::note(tx, advisory.parent_str()).await
 }
 

@@ -23,6 +23,7 @@ mod settings;
 pub(crate) mod severities;
 mod shapes;
 mod transfers;
+mod waiting;
 mod words;
 
 use bowline_pipeline::Handlers;

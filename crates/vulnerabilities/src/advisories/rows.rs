@@ -9,7 +9,7 @@ use bowline_resources::kinds::ADVISORY;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Order, Table};
 use bowline_store::{ReadTx, Row, Value, WriteTx, placeholders};
 
-use super::publication;
+use super::{publication, waiting};
 
 const COLUMNS: &str =
     "uid, advisory_id, legacy_id, artifact_name, artifact_type, artifact_architecture, component_name,
@@ -267,6 +267,7 @@ pub(crate) async fn save(tx: &mut WriteTx, before: &AdvisoryRow, after: &Advisor
         let sql = "UPDATE advisory_words SET words = $1 WHERE advisory = $2";
         tx.execute(sql, &[Value::from(&words), Value::from(after.uid.as_str())]).await?;
     }
+    waiting::note(tx, &after.uid, before.aliases.iter().chain(&after.aliases)).await?;
     publication::note(tx, after.uid.parent_str()).await
 }
 
@@ -276,6 +277,7 @@ pub(crate) async fn mark_deleted(tx: &mut WriteTx, row: &AdvisoryRow, at: Micros
     tx.execute(sql, &[Value::Int(at), Value::from(row.uid.as_str())]).await?;
     list::count(tx, &SHOWN, &row.uid, -1).await?;
     list::count(tx, &DELETED, &row.uid, 1).await?;
+    waiting::note(tx, &row.uid, &row.aliases).await?;
     publication::note(tx, row.uid.parent_str()).await
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn closed(
     tx: &mut ReadTx,
     image: &WaitingImage,
     findings: &[FindingKey],
-    reasons: &Reasons,
+    reasons: &Reasons<'_>,
 ) -> Result<Option<ImageFindings>> {
     let Some(about) = about(tx, image, findings.len()).await? else { return Ok(None) };
     let finding = |key: &FindingKey| ChangedFinding {
@@ -94,7 +94,7 @@ async fn about(tx: &mut ReadTx, image: &WaitingImage, count: usize) -> Result<Op
 }
 
 /// The other ids that the records of these findings name, and the names of their sources.
-async fn record_names(
+pub(super) async fn record_names(
     tx: &mut ReadTx,
     findings: &[(FindingKey, BestMatch)],
 ) -> Result<BTreeMap<(PackageVersion, String), (String, String)>> {

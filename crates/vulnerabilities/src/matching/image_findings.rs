@@ -11,6 +11,7 @@ use bowline_registry::components::{InRepo, PackageVersion, sboms_of};
 use bowline_registry::findings::rank;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
+use super::advisories;
 use super::finding_events::{self, Events};
 
 /// Images that one step compares at most, and number of findings after which it ends early.
@@ -49,9 +50,18 @@ pub(super) struct WaitingImage {
 /// What changes in an image.
 struct ImageChange {
     image: WaitingImage,
-    opened: Vec<FindingKey>,
-    closed: Vec<FindingKey>,
+    /// Findings that it has no more.
+    removed: Vec<FindingKey>,
+    /// Findings that are new, or in another state.
+    changed: Vec<(FindingKey, State)>,
     events: Events,
+}
+
+/// The state of a finding as `image_findings` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open = 0,
+    ClosedByAdvisory = 1,
 }
 
 /// What changes in some of the waiting images.
@@ -79,24 +89,33 @@ async fn compare(tx: &mut ReadTx, image: WaitingImage) -> Result<(ImageChange, u
     let sboms = if is_there { sboms_of(tx, &parsed(&image.repo)?, &image.digest).await? } else { Vec::new() };
     if is_any_unmatched(tx, &sboms).await? {
         // The SBOM notes the image again when its versions are known.
-        return Ok((ImageChange { image, opened: Vec::new(), closed: Vec::new(), events: Events::default() }, 0));
+        return Ok((ImageChange::nothing(image), 0));
     }
     let current = current(tx, &sboms).await?;
     let stored = stored(tx, &image).await?;
     let examined = current.len() + stored.len();
-    let closed: Vec<FindingKey> = stored.iter().filter(|key| !current.contains_key(key)).cloned().collect();
-    let mut opened: Vec<(FindingKey, BestMatch)> =
-        current.into_iter().filter(|(key, _)| !stored.contains(key)).collect();
+    let by_advisory = advisories::closed(tx, &image.repo, &current).await?;
+    let was_open = |key: &FindingKey| stored.get(key) == Some(&State::Open);
+    let is_open = |key: &FindingKey| current.contains_key(key) && !by_advisory.contains(key);
+    let closed: Vec<FindingKey> = stored.keys().filter(|key| was_open(key) && !is_open(key)).cloned().collect();
+    let mut opened: Vec<(FindingKey, BestMatch)> = current
+        .iter()
+        .filter(|(key, _)| is_open(key) && !was_open(key))
+        .map(|(key, best)| (key.clone(), best.clone()))
+        .collect();
     opened.sort_by(|(key, one), (other_key, other)| {
         (Reverse(rank(one.severity)), key).cmp(&(Reverse(rank(other.severity)), other_key))
     });
-    let reasons = if is_there { reasons(tx, &sboms, &closed).await? } else { Reasons::ImageDeleted };
+    let reasons = if is_there { reasons(tx, &sboms, &closed, &by_advisory).await? } else { Reasons::ImageDeleted };
     let events = Events {
         closed: finding_events::closed(tx, &image, &closed, &reasons).await?,
         opened: finding_events::opened(tx, &image, &opened).await?,
     };
-    let opened = opened.into_iter().map(|(key, _)| key).collect();
-    Ok((ImageChange { image, opened, closed, events }, examined))
+    let state = |key: &FindingKey| if is_open(key) { State::Open } else { State::ClosedByAdvisory };
+    let removed = stored.keys().filter(|key| !current.contains_key(key)).cloned().collect();
+    let changed = current.keys().map(|key| (key.clone(), state(key)));
+    let changed = changed.filter(|(key, state)| stored.get(key) != Some(state)).collect();
+    Ok((ImageChange { image, removed, changed, events }, examined))
 }
 
 fn parsed(repo: &str) -> Result<Uidp> {
@@ -150,39 +169,49 @@ async fn current(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<BTreeMap<FindingK
     Ok(current)
 }
 
-async fn stored(tx: &mut ReadTx, image: &WaitingImage) -> Result<BTreeSet<FindingKey>> {
-    let sql = "SELECT package, version, vulnerability FROM image_findings WHERE repo = $1 AND digest = $2";
+async fn stored(tx: &mut ReadTx, image: &WaitingImage) -> Result<BTreeMap<FindingKey, State>> {
+    let sql = "SELECT package, version, vulnerability, state FROM image_findings WHERE repo = $1 AND digest = $2";
     let params = [Value::from(&image.repo), Value::from(&image.digest)];
-    let read =
-        |row: &Row<'_>| Ok::<_, Error>(FindingKey { version: PackageVersion::read(row)?, vulnerability: row.text(2)? });
+    let read = |row: &Row<'_>| {
+        let key = FindingKey { version: PackageVersion::read(row)?, vulnerability: row.text(2)? };
+        Ok::<_, Error>((key, if row.int(3)? == 0 { State::Open } else { State::ClosedByAdvisory }))
+    };
     Ok(tx.query(sql, &params, read).await?.into_iter().collect())
 }
 
 /// Why the findings of an image closed.
-pub(super) enum Reasons {
+pub(super) enum Reasons<'a> {
     ImageDeleted,
-    /// By whether the image still has the version.
-    ByVersion(BTreeSet<PackageVersion>),
+    ByFinding {
+        by_advisory: &'a BTreeSet<FindingKey>,
+        /// The versions that the image still has.
+        listed: BTreeSet<PackageVersion>,
+    },
 }
 
-impl Reasons {
+impl Reasons<'_> {
     pub(super) fn of(&self, key: &FindingKey) -> ClosingReason {
         match self {
             Reasons::ImageDeleted => ClosingReason::ImageDeleted,
-            Reasons::ByVersion(listed) if listed.contains(&key.version) => ClosingReason::RecordChanged,
-            Reasons::ByVersion(_) => ClosingReason::ComponentRemoved,
+            Reasons::ByFinding { by_advisory, .. } if by_advisory.contains(key) => ClosingReason::Advisory,
+            Reasons::ByFinding { listed, .. } if listed.contains(&key.version) => ClosingReason::RecordChanged,
+            Reasons::ByFinding { .. } => ClosingReason::ComponentRemoved,
         }
     }
 }
 
-/// Which versions of closed findings the SBOMs of the image still list.
-async fn reasons(tx: &mut ReadTx, sboms: &[Vec<u8>], closed: &[FindingKey]) -> Result<Reasons> {
+async fn reasons<'a>(
+    tx: &mut ReadTx,
+    sboms: &[Vec<u8>],
+    closed: &[FindingKey],
+    by_advisory: &'a BTreeSet<FindingKey>,
+) -> Result<Reasons<'a>> {
     let versions: BTreeSet<&PackageVersion> = closed.iter().map(|key| &key.version).collect();
+    let mut listed = BTreeSet::new();
     if versions.is_empty() || sboms.is_empty() {
-        return Ok(Reasons::ByVersion(BTreeSet::new()));
+        return Ok(Reasons::ByFinding { by_advisory, listed });
     }
     let versions: Vec<PackageVersion> = versions.into_iter().cloned().collect();
-    let mut listed = BTreeSet::new();
     for part in versions.chunks(AT_ONCE) {
         let mut sql = PackageVersion::with(part);
         sql.push("SELECT w.package, w.version FROM wanted w WHERE EXISTS (SELECT 1 FROM version_sboms s");
@@ -190,7 +219,7 @@ async fn reasons(tx: &mut ReadTx, sboms: &[Vec<u8>], closed: &[FindingKey]) -> R
         sql.bind_list(" AND s.sbom IN ", sboms.iter().map(Value::from)).push(")");
         listed.extend(tx.query(&sql.text, &sql.params, PackageVersion::read).await?);
     }
-    Ok(Reasons::ByVersion(listed))
+    Ok(Reasons::ByFinding { by_advisory, listed })
 }
 
 impl ImageChanges {
@@ -203,9 +232,13 @@ impl ImageChanges {
 }
 
 impl ImageChange {
+    fn nothing(image: WaitingImage) -> ImageChange {
+        ImageChange { image, removed: Vec::new(), changed: Vec::new(), events: Events::default() }
+    }
+
     async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
         let WaitingImage { repo, digest, noted } = &self.image;
-        for part in self.closed.chunks(AT_ONCE) {
+        for part in self.removed.chunks(AT_ONCE) {
             let mut sql = Sql::new("WITH gone (vulnerability, package, version) AS (VALUES ");
             for (at, FindingKey { vulnerability, version }) in part.iter().enumerate() {
                 sql.bind(if at == 0 { "(" } else { ", (" }, vulnerability);
@@ -215,13 +248,16 @@ impl ImageChange {
             sql.push(" AND (vulnerability, package, version) IN (SELECT vulnerability, package, version FROM gone)");
             tx.execute(&sql.text, &sql.params).await?;
         }
-        for part in self.opened.chunks(AT_ONCE) {
-            let columns = "repo, digest, vulnerability, package, version, opened_at";
+        for part in self.changed.chunks(AT_ONCE) {
+            let columns = "repo, digest, vulnerability, package, version, state, since";
             let mut sql = Sql::new(format!("INSERT INTO image_findings ({columns}) VALUES "));
-            for (at, FindingKey { vulnerability, version }) in part.iter().enumerate() {
+            for (at, (FindingKey { vulnerability, version }, state)) in part.iter().enumerate() {
                 sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).bind(", ", vulnerability);
-                sql.bind(", ", &version.package).bind(", ", &version.version).bind(", ", now).push(")");
+                sql.bind(", ", &version.package).bind(", ", &version.version);
+                sql.bind(", ", *state as i64).bind(", ", now).push(")");
             }
+            sql.push(" ON CONFLICT (repo, digest, vulnerability, package, version)");
+            sql.push(" DO UPDATE SET state = excluded.state, since = excluded.since");
             tx.execute(&sql.text, &sql.params).await?;
         }
         self.events.record(tx, contract, now).await?;

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_contract::bowline::vulnerabilities::v1 as own;
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest};
 use bowline_registry::components::{InRepo, repo_names, tags, unindexed_sboms, within};
 use bowline_store::{ReadTx, Row};
 use prost::Message as _;
 
+use super::advisories::{Assessed, AssessedFinding, assess, finding};
 use super::conditions::Conditions;
 use super::positions::Position;
 use super::search::{Affected, Search};
+use crate::posture::applicable::Reader;
 
 const ORDERS: &[&[&str]] = &[&["repo"]];
 
@@ -33,19 +36,26 @@ pub(super) async fn list(
     let ranges = within(call.visible(), &request.scope);
     let (affected, next) = Search::new(&conditions, &ranges, from, page.size).run(tx).await?;
     let next_page_token = next.map(|next| page.next_token(call, None, next.text())).unwrap_or_default();
-    let matches = shown(tx, affected).await?;
+    let matches = shown(tx, call, affected).await?;
     let unindexed_sboms = unindexed_sboms(tx, &ranges).await?;
     Ok(own::ListMatchesResponse { matches, next_page_token, unindexed_sboms })
 }
 
 /// The matches of a page as they are shown.
-async fn shown(tx: &mut ReadTx, affected: Vec<Affected>) -> Result<Vec<own::VulnerableComponent>> {
+async fn shown(
+    tx: &mut ReadTx,
+    call: &Authorized<own::ListMatchesRequest>,
+    affected: Vec<Affected>,
+) -> Result<Vec<own::VulnerableComponent>> {
+    let may_list = |group: &str| call.holds(group, Capability::CapAdvisoriesList);
+    let findings: Vec<AssessedFinding<'_>> = affected.iter().map(Affected::to_assess).collect();
+    let assessed = assess(tx, &Reader::Caller(&may_list), &findings).await?;
     let images: BTreeSet<InRepo> = affected.iter().map(|one| one.position.image()).collect();
     let tags = tags(tx, &images).await?;
     let repos: BTreeSet<&str> = affected.iter().map(|one| one.position.repo.as_str()).collect();
     let repos = repo_names(tx, &repos).await?;
     let sources = sources(tx).await?;
-    let show = |Affected { position, component, stored }: Affected| own::VulnerableComponent {
+    let show = |(Affected { position, component, stored }, assessed): (Affected, Assessed)| own::VulnerableComponent {
         repo_name: repos.get(&position.repo).cloned().unwrap_or_default(),
         tags: tags.get(&position.image()).cloned().unwrap_or_default(),
         repo_uid: position.repo,
@@ -60,8 +70,20 @@ async fn shown(tx: &mut ReadTx, affected: Vec<Affected>) -> Result<Vec<own::Vuln
         source: sources.get(&stored.source).cloned().unwrap_or_default(),
         severity: stored.severity,
         fixed_version: stored.fixed_version,
+        status: assessed.status as i32,
+        advisory: assessed.advisory,
+        closed_by_advisory: assessed.is_closed,
     };
-    Ok(affected.into_iter().map(show).collect())
+    Ok(affected.into_iter().zip(assessed).map(show).collect())
+}
+
+impl Affected {
+    fn to_assess(&self) -> AssessedFinding<'_> {
+        let Affected { position, component, stored } = self;
+        let ids = stored.aliases.split_whitespace().chain([stored.record_id.as_str()]);
+        let finding = finding((&stored.vulnerability, ids), (&component.name, &component.version), &component.purl);
+        AssessedFinding { repo: &position.repo, version: &component.version, finding }
+    }
 }
 
 /// The names of all sources, by number: there are few.

@@ -7,13 +7,14 @@
 //! What an image has by its components are its findings (`image_findings`). They follow the matches: a version whose matches
 //! changed (`changed_versions`) notes the SBOMs that list it (`waiting_sboms`), these note their images (`waiting_images`),
 //! and for each noted image the findings that it has are compared with the stored ones. Pushes and deletions note what they
-//! touch in the same way.
+//! touch in the same way, and advisories the images that have their vulnerabilities (`waiting_advisories`).
 //!
 //! One task does all of it, in steps: each reads on a snapshot, off the writer, and writes the result under a lease. Nothing
 //! that happens in between is lost, because every event leaves a note that a later step reads: new SBOMs
 //! (`unmatched_sboms`), deleted ones (the state 2 of a version), and commits, whose generation is above the
 //! `matched_generation` of their source. A step may be repeated.
 
+mod advisories;
 mod conditions;
 mod finding_events;
 mod follow;
@@ -64,6 +65,7 @@ enum Step {
     Check(versions::CheckedVersions),
     NoteSboms(spread::SbomsOfVersion),
     NoteImages(spread::ImagesOfSboms),
+    NoteAssessed(advisories::ImagesOfAdvisories),
     Compare(image_findings::ImageChanges),
 }
 
@@ -128,6 +130,7 @@ impl Step {
             Step::Check(checked) => checked.write(tx).await,
             Step::NoteSboms(sboms) => sboms.write(tx).await,
             Step::NoteImages(images) => images.write(tx).await,
+            Step::NoteAssessed(images) => images.write(tx).await,
             Step::Compare(changes) => changes.write(tx, contract, now).await,
         }
     }
@@ -141,6 +144,7 @@ async fn has_work(tx: &mut ReadTx) -> Result<bool> {
              OR EXISTS (SELECT 1 FROM package_versions {waiting} WHERE state <> 0)
              OR EXISTS (SELECT 1 FROM changed_versions)
              OR EXISTS (SELECT 1 FROM waiting_sboms)
+             OR EXISTS (SELECT 1 FROM waiting_advisories)
              OR EXISTS (SELECT 1 FROM waiting_images)"
     );
     Ok(tx.query_opt(&sql, &[], |row| row.bool(0).map_err(Error::from)).await?.unwrap_or_default())
@@ -173,6 +177,9 @@ async fn next_of_images(tx: &mut ReadTx) -> Result<Option<Step>> {
     }
     if let Some(images) = spread::next_sboms(tx).await? {
         return Ok(Some(Step::NoteImages(images)));
+    }
+    if let Some(images) = advisories::next(tx).await? {
+        return Ok(Some(Step::NoteAssessed(images)));
     }
     Ok(image_findings::next(tx).await?.map(Step::Compare))
 }

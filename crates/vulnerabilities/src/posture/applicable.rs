@@ -9,10 +9,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_contract::bowline::vulnerabilities::v1::{AdvisoryMatch, FindingAdvisory, FindingStatus};
-use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::vulnerabilities::EventTypeFilter;
 use bowline_core::{Error, Micros, Reason, Result, UidRange};
-use bowline_pipeline::Authorized;
 use bowline_registry::findings::Finding;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Sql, Value};
@@ -37,7 +35,7 @@ const COLUMNS: &str =
 /// The advisories about some vulnerabilities, by folded alias and by the name that a package must have: popular
 /// vulnerabilities have many advisories, and few of them are about one package.
 #[derive(Default)]
-pub(super) struct ApplicableAdvisories {
+pub(crate) struct ApplicableAdvisories {
     by_alias: BTreeMap<String, BTreeMap<String, Vec<ApplicableAdvisory>>>,
 }
 
@@ -58,11 +56,35 @@ struct ApplicableAdvisory {
     is_public: bool,
 }
 
-fn read<T>(row: &Row<'_>, call: &Authorized<T>) -> Result<(String, ApplicableAdvisory)> {
+/// Who reads the advisories about findings.
+pub(crate) enum Reader<'a> {
+    /// A caller who may list the advisories of the groups for which this is true.
+    Caller(&'a (dyn Fn(&str) -> bool + Sync)),
+    /// The server, for which the advisories of all groups at and above a repository decide.
+    Server,
+}
+
+impl Reader<'_> {
+    fn may_list(&self, group: &str) -> bool {
+        match self {
+            Reader::Caller(may_list) => may_list(group),
+            Reader::Server => true,
+        }
+    }
+}
+
+/// Whether a group above the repository has an advisory at all.
+pub(crate) async fn has_any(tx: &mut ReadTx, repo: &str) -> Result<bool> {
+    let mut sql = Sql::new("SELECT 1 FROM advisories WHERE");
+    sql.bind_list(" parent IN ", above(repo).map(Value::from)).push(" LIMIT 1");
+    Ok(tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?.is_some())
+}
+
+fn read(row: &Row<'_>, reader: &Reader<'_>) -> Result<(String, ApplicableAdvisory)> {
     let parent = row.text(2)?;
     let advisory = ApplicableAdvisory {
         uid: row.text(1)?,
-        is_listed: call.holds(&parent, Capability::CapAdvisoriesList),
+        is_listed: reader.may_list(&parent),
         parent,
         advisory_id: row.text(3)?,
         artifact_name: row.text(4)?,
@@ -81,9 +103,9 @@ fn ids(finding: &Finding) -> impl Iterator<Item = String> {
 }
 
 /// The advisories about the findings, each of which is in a repository.
-pub(super) async fn load<T: Sync>(
+pub(crate) async fn load(
     tx: &mut ReadTx,
-    call: &Authorized<T>,
+    reader: &Reader<'_>,
     findings: &[(&str, &Finding)],
 ) -> Result<ApplicableAdvisories> {
     let aliases: BTreeSet<String> = findings.iter().flat_map(|(_, finding)| ids(finding)).collect();
@@ -94,9 +116,12 @@ pub(super) async fn load<T: Sync>(
     let aliases: Vec<String> = aliases.into_iter().collect();
     let mut advisories = ApplicableAdvisories::default();
     for aliases in aliases.chunks(IDS_AT_ONCE) {
-        let mut rows = of_public_groups(tx, call, aliases).await?;
+        let mut rows = match reader {
+            Reader::Caller(_) => of_public_groups(tx, reader, aliases).await?,
+            Reader::Server => Vec::new(),
+        };
         for (organization, groups) in &organizations {
-            rows.extend(of_groups(tx, call, aliases, (organization, groups)).await?);
+            rows.extend(of_groups(tx, reader, aliases, (organization, groups)).await?);
         }
         for (alias, advisory) in rows {
             advisories.add(alias, advisory);
@@ -107,9 +132,9 @@ pub(super) async fn load<T: Sync>(
 
 /// Approved advisories of public groups, as many as are read. Those of the groups above the repositories are not left to
 /// this, since others could displace them.
-async fn of_public_groups<T: Sync>(
+async fn of_public_groups(
     tx: &mut ReadTx,
-    call: &Authorized<T>,
+    reader: &Reader<'_>,
     aliases: &[String],
 ) -> Result<Vec<(String, ApplicableAdvisory)>> {
     let mut sql = Sql::new(format!(
@@ -123,19 +148,18 @@ async fn of_public_groups<T: Sync>(
          WHERE a.deleted_at IS NULL AND a.latest_judgement_type <> 0",
     );
     sql.bind(" LIMIT ", Value::Int(MAX_PUBLIC as i64));
-    tx.query(&sql.text, &sql.params, |row| read(row, call)).await
+    tx.query(&sql.text, &sql.params, |row| read(row, reader)).await
 }
 
 /// What the caller may read of the groups of an organization: all advisories where they may list them, else the approved
 /// ones of public groups.
-async fn of_groups<T: Sync>(
+async fn of_groups(
     tx: &mut ReadTx,
-    call: &Authorized<T>,
+    reader: &Reader<'_>,
     aliases: &[String],
     (organization, groups): (&str, &BTreeSet<&str>),
 ) -> Result<Vec<(String, ApplicableAdvisory)>> {
-    let (listed, others): (Vec<&str>, Vec<&str>) =
-        groups.iter().partition(|group| call.holds(group, Capability::CapAdvisoriesList));
+    let (listed, others): (Vec<&str>, Vec<&str>) = groups.iter().partition(|group| reader.may_list(group));
     let mut sql = Sql::new(format!(
         "SELECT {COLUMNS}, CASE WHEN p.place IS NULL THEN 0 ELSE 1 END
          FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
@@ -155,8 +179,9 @@ async fn of_groups<T: Sync>(
         sql.push(" AND p.place IS NOT NULL AND a.latest_judgement_type <> 0");
     }
     sql.bind(") LIMIT ", Value::Int(MAX_ADVISORIES as i64 + 1));
-    let rows = tx.query(&sql.text, &sql.params, |row| read(row, call)).await?;
-    if rows.len() > MAX_ADVISORIES {
+    let rows = tx.query(&sql.text, &sql.params, |row| read(row, reader)).await?;
+    // A caller asks for less; the server leaves out the rest, so that one organization keeps no other waiting.
+    if rows.len() > MAX_ADVISORIES && matches!(reader, Reader::Caller(_)) {
         let text = "More than 10,000 advisories are about the vulnerabilities of one page: ask for a smaller page";
         return Err(Error::new(Reason::RequestTooLarge, text));
     }
@@ -169,11 +194,19 @@ fn above(repo: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What advisories say about one finding.
-pub(super) struct Assessment {
-    pub(super) status: FindingStatus,
-    pub(super) advisory: Option<FindingAdvisory>,
+pub(crate) struct Assessment {
+    pub(crate) status: FindingStatus,
+    pub(crate) advisory: Option<FindingAdvisory>,
     /// Further advisories about it.
-    pub(super) more: usize,
+    pub(crate) more: usize,
+}
+
+impl Assessment {
+    /// The UIDP of the shown advisory if it is about the package itself.
+    pub(crate) fn about_package(&self) -> Option<&str> {
+        let advisory = self.advisory.as_ref().filter(|advisory| advisory.r#match() == AdvisoryMatch::Package)?;
+        Some(&advisory.uid)
+    }
 }
 
 impl ApplicableAdvisories {
@@ -183,7 +216,7 @@ impl ApplicableAdvisories {
     }
 
     /// The advisories about a finding in a repository, of which the best one is shown.
-    pub(super) fn about(&self, repo: &str, finding: &Finding) -> Assessment {
+    pub(crate) fn about(&self, repo: &str, finding: &Finding) -> Assessment {
         let origin = bowline_registry::sboms::origin(&finding.purl);
         let names = || std::iter::once(finding.package.as_str()).chain(origin.as_deref());
         let mut about: BTreeMap<&str, (AdvisoryMatch, &ApplicableAdvisory)> = BTreeMap::new();

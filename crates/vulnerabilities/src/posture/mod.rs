@@ -1,7 +1,7 @@
 //! The vulnerabilities of all images of a scope: [`summary`] in numbers from day to day, [`list`] one by one with the
 //! advisories about them.
 
-mod applicable;
+pub(crate) mod applicable;
 mod list;
 mod summary;
 
