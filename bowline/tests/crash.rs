@@ -13,6 +13,8 @@
 mod check;
 #[path = "crash/client.rs"]
 mod client;
+#[path = "crash/findings.rs"]
+mod findings;
 #[path = "crash/imports.rs"]
 mod imports;
 #[path = "crash/mutation.rs"]
@@ -37,6 +39,8 @@ const ROUNDS: u64 = 25;
 const ROUNDS_TO_PUSHES: u64 = 6;
 /// One round of imports to so many of the others.
 const ROUNDS_TO_IMPORTS: u64 = 5;
+/// One round of findings to so many of the others: each waits for the task that matches.
+const ROUNDS_TO_FINDINGS: u64 = 20;
 
 fn plan() -> Plan {
     let number = |name: &str| env(name).map(|text| text.parse().expect("a number"));
@@ -81,6 +85,16 @@ async fn an_import_is_there_as_a_whole_or_not_at_all() {
     imports::run(None, &plan).await;
     if !skips_postgres() {
         imports::run(Some(&postgres()), &plan).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn findings_open_and_close_once() {
+    let plan = plan();
+    let plan = Plan { rounds: plan.rounds.div_ceil(ROUNDS_TO_FINDINGS), ..plan };
+    findings::run(None, &plan).await;
+    if !skips_postgres() {
+        findings::run(Some(&postgres()), &plan).await;
     }
 }
 

@@ -103,8 +103,11 @@ function screens(world) {
       full: at('image-packages', { repo, digest: image }), empty: at('image-packages', { repo, digest: image, q: none }),
       error: at('image-packages', { repo, digest: 'x' }),
     },
+    'image-policies': list('image-policies'),
+    'image-verdicts': list('image-verdicts'),
     invites: list('invites'),
     licenses: list('licenses'),
+    matches: list('matches', { vulnerability: none }),
     me: alone('me'),
     method: {
       full: at('method', { name: 'chainguard.platform.iam.v2.GroupsService.GetGroup', send: 'true', 'f.uid': org }),

@@ -3,7 +3,6 @@
 //! end nothing is left of what was interrupted.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -77,7 +76,7 @@ async fn start(storage: &Storage, addresses: Addresses) -> Server {
     server
 }
 
-async fn wait(import: &mut Child) -> bool {
+pub(crate) async fn wait(import: &mut Child) -> bool {
     let started = Instant::now();
     loop {
         if let Some(status) = import.try_wait().expect("the importer can be asked") {
@@ -89,20 +88,26 @@ async fn wait(import: &mut Child) -> bool {
 }
 
 /// Files of the importer.
-struct Scratch {
+pub(crate) struct Scratch {
     directory: tempfile::TempDir,
     api: String,
 }
 
 impl Scratch {
-    fn new(addresses: Addresses, token: &str) -> Scratch {
+    pub(crate) fn new(addresses: Addresses, token: &str) -> Scratch {
         let directory = tempfile::tempdir().expect("a scratch directory");
         std::fs::write(directory.path().join("token"), token).expect("a token file");
         Scratch { directory, api: format!("http://{}", addresses.api) }
     }
 
     fn import(&self, state: u64) -> Child {
-        let file = write(self.directory.path(), state);
+        self.import_lines(&lines(state))
+    }
+
+    /// Imports records, one in each line, in the place of those of the import before.
+    pub(crate) fn import_lines(&self, lines: &str) -> Child {
+        let file = self.directory.path().join("records.jsonl");
+        std::fs::write(&file, lines).expect("a file of records");
         Command::new(binary())
             .args(["feeds", "import", "osv", "--full", "--source", "crash", "--licence", "CC0-1.0"])
             .args(["--api", &self.api, "--token-file"])
@@ -116,7 +121,7 @@ impl Scratch {
     }
 }
 
-fn write(directory: &Path, state: u64) -> PathBuf {
+fn lines(state: u64) -> String {
     let mut lines = String::new();
     for (id, modified) in expected(state) {
         let _ = writeln!(
@@ -126,9 +131,7 @@ fn write(directory: &Path, state: u64) -> PathBuf {
             id.len()
         );
     }
-    let path = directory.join("records.jsonl");
-    std::fs::write(&path, lines).expect("a file of records");
-    path
+    lines
 }
 
 /// Ids with their times, as a state has them; before the first there are none.

@@ -24,7 +24,7 @@ use crate::server::{Addresses, Server, binary, token};
 use crate::storage::Storage;
 
 const PUSHERS: u64 = 4;
-const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The server collects as often as it can, and spares what is a second old.
 const COLLECTING: [&str; 4] = ["--gc-every", "1s", "--gc-grace", "1s"];
 
@@ -62,12 +62,8 @@ async fn course(postgres: Option<&str>, rounds: u64, seed: u64) -> u64 {
     let registry = token(&storage, &["--audience", &addresses.api.to_string()]);
     let mut pushers: Vec<Pusher> = (0..PUSHERS)
         .map(|n| Pusher {
-            address: addresses.api,
-            token: registry.clone(),
-            name: format!("{org}/pusher{n}"),
             random: Random::new(random.next()),
-            kept: BTreeMap::new(),
-            acknowledged: 0,
+            ..Pusher::new(addresses.api, registry.clone(), format!("{org}/pusher{n}"))
         })
         .collect();
     for _ in 0..rounds {
@@ -98,7 +94,7 @@ async fn start(storage: &Storage, addresses: Addresses) -> Server {
     server
 }
 
-async fn organization(mut client: Client) -> String {
+pub(crate) async fn organization(mut client: Client) -> String {
     let mutation = Mutation::CreateGroup { parent: String::new(), name: "crash".into() };
     match client.send("organization", &mutation).await {
         Reply::Done(uid) => uid,
@@ -127,7 +123,7 @@ fn verify(storage: &Storage) {
 }
 
 /// Someone with a repository of their own.
-struct Pusher {
+pub(crate) struct Pusher {
     address: SocketAddr,
     token: String,
     name: String,
@@ -139,6 +135,10 @@ struct Pusher {
 }
 
 impl Pusher {
+    pub(crate) fn new(address: SocketAddr, token: String, name: String) -> Pusher {
+        Pusher { address, token, name, random: Random::new(0), kept: BTreeMap::new(), acknowledged: 0 }
+    }
+
     /// Pushes and deletes until the server is gone.
     async fn work(mut self) -> Pusher {
         while self.step().await.is_some() {}
@@ -194,7 +194,7 @@ impl Pusher {
         }
     }
 
-    async fn send(&self, verb: &str, path: &str, body: &[u8]) -> Option<(StatusCode, Vec<u8>)> {
+    pub(crate) async fn send(&self, verb: &str, path: &str, body: &[u8]) -> Option<(StatusCode, Vec<u8>)> {
         let stream = TcpStream::connect(self.address).await.ok()?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
         let connection = tokio::spawn(connection);
@@ -213,11 +213,11 @@ impl Pusher {
     }
 }
 
-fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     Digest::of(Algorithm::Sha256, bytes).to_string()
 }
 
-fn manifest(config: &[u8], layer: &[u8]) -> Value {
+pub(crate) fn manifest(config: &[u8], layer: &[u8]) -> Value {
     let descriptor = |media_type: &str, bytes: &[u8]| json!({ "mediaType": media_type, "digest": digest(bytes), "size": bytes.len() });
     json!({
         "schemaVersion": 2,

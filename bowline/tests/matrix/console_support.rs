@@ -133,8 +133,8 @@ pub(crate) fn address(path: &str, place: &Place) -> String {
         "" | "first-run" | "help" | "me" | "methods" | "operator" | "organizations" | "packages" => vec![],
         "access" | "advisories" | "audit" | "bindings" | "blocked" | "findings" | "groups" | "home" | "identities"
         | "invites" | "policies" | "posture" | "providers" | "repositories" | "roles" | "subscriptions"
-        | "upstreams" | "licenses" | "unindexed-sboms" | "audit-verify" | "first-run/provider" | "first-run/person"
-        | "identities/new" => {
+        | "upstreams" | "licenses" | "unindexed-sboms" | "image-policies" | "image-verdicts" | "matches"
+        | "audit-verify" | "first-run/provider" | "first-run/person" | "identities/new" => {
             vec![("in", group)]
         }
         "find" => vec![("in", group), ("license", "MIT".into())],

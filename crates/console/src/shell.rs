@@ -60,12 +60,18 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
         &[
             ("/console/repositories", "Repositories"),
             ("/console/find", "Find images"),
+            ("/console/image-policies", "Image policies"),
             ("/console/upstreams", "Upstreams"),
         ],
     ),
     (
         "Vulnerabilities",
-        &[("/console/findings", "Findings"), ("/console/posture", "Posture"), ("/console/advisories", "Advisories")],
+        &[
+            ("/console/findings", "Findings"),
+            ("/console/matches", "Vulnerable components"),
+            ("/console/posture", "Posture"),
+            ("/console/advisories", "Advisories"),
+        ],
     ),
     (
         "Packages",

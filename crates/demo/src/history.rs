@@ -21,6 +21,7 @@ use crate::DAYS;
 use crate::advisories::Advisories;
 use crate::catalog::{Installed, REPOSITORIES, Repository, findings, fixed_version};
 use crate::clock::SECOND;
+use crate::gate;
 use crate::image::Release;
 use crate::organization::{EDITOR, NAME, OWNER, Organization, SCANNER};
 use crate::random::Random;
@@ -84,7 +85,7 @@ pub(crate) async fn create(
             world.call::<ApplyRetention>(EDITOR, ApplyRetentionRequest { repo_uid }).await?;
         }
     }
-    Ok(())
+    gate::create(world, organization, by_name.get("assets").map_or("", String::as_str)).await
 }
 
 async fn create_repository(

@@ -15,6 +15,7 @@ mod advisories;
 mod catalog;
 mod clock;
 mod deliveries;
+mod gate;
 mod history;
 mod image;
 mod organization;

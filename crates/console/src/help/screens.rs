@@ -239,6 +239,24 @@ pub(super) const SCREENS: &[Screen] = &[
          their images.",
     ),
     screen(
+        "/console/image-policies",
+        "Image policies",
+        "Rules that images must satisfy to be pulled: signatures, attestations, vulnerabilities, licenses, age and SBOMs. Those \
+         of a repository and of the groups above it apply together, and log or enforce. An exception has an end and a reason.",
+    ),
+    screen(
+        "/console/image-verdicts",
+        "What image policies say",
+        "Every tagged image with the rules that it fails, and whether a pull is refused now. From here an image is excepted, \
+         with the digest filled in.",
+    ),
+    screen(
+        "/console/matches",
+        "Vulnerable components",
+        "Components that attached SBOMs list and that imported records of vulnerabilities affect. It needs no scan, and \
+         follows imports within seconds. Findings of scanners are on a page of their own.",
+    ),
+    screen(
         "/console/findings",
         "Findings",
         "Vulnerabilities of packages in images, from their newest scans, with the version that fixes each one. A finding is \

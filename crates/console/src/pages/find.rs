@@ -62,7 +62,7 @@ pub(super) async fn images(visit: &mut Visit) -> Result<Content> {
 }
 
 /// What a search cannot see: an empty list alone would say too much.
-fn unindexed_notice(scope: &str, sboms: i32) -> Markup {
+pub(super) fn unindexed_notice(scope: &str, sboms: i32) -> Markup {
     html! {
         @if sboms > 0 {
             p.notice {

@@ -27,7 +27,7 @@ const STATUSES: [(&str, &str); 6] = [
     ("FINDING_STATUS_NOT_AFFECTED", "not affected"),
 ];
 
-const SEVERITIES: [(&str, &str); 7] = [
+pub(super) const SEVERITIES: [(&str, &str); 7] = [
     ("", "any"),
     ("CRITICAL", "critical"),
     ("HIGH", "high"),

@@ -120,7 +120,7 @@ fn about(group: &Group) -> Markup {
 }
 
 fn contents(uid: &str) -> Markup {
-    const LISTS: [(&str, &str); 15] = [
+    const LISTS: [(&str, &str); 17] = [
         ("/console/identities", "Identities"),
         ("/console/access", "Who has access"),
         ("/console/bindings", "Role bindings"),
@@ -129,8 +129,10 @@ fn contents(uid: &str) -> Markup {
         ("/console/providers", "Identity providers"),
         ("/console/repositories", "Repositories"),
         ("/console/find", "Find images"),
+        ("/console/image-policies", "Image policies"),
         ("/console/upstreams", "Upstreams"),
         ("/console/findings", "Findings"),
+        ("/console/matches", "Vulnerable components"),
         ("/console/posture", "Posture"),
         ("/console/advisories", "Advisories"),
         ("/console/policies", "Package policies"),

@@ -16,8 +16,10 @@ mod groups;
 mod home;
 mod identities;
 mod image_changes;
+mod image_policies;
 mod images;
 mod joining;
+mod matches;
 mod me;
 mod methods;
 mod operator;
@@ -109,8 +111,11 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/identity", identities::show),
     page!("/console/image", images::show),
     page!("/console/image-packages", images::packages),
+    page!("/console/image-policies", image_policies::list),
+    page!("/console/image-verdicts", image_policies::verdicts),
     page!("/console/invites", joining::invites),
     page!("/console/licenses", find::licenses),
+    page!("/console/matches", matches::list),
     page!("/console/me", me::show),
     page!("/console/method", method::show),
     page!("/console/methods", methods::list),
@@ -272,6 +277,12 @@ fn below(scope: &str) -> Option<UidpFilter> {
 /// The UIDP of what contains a resource; empty for an organization.
 fn parent(uid: &str) -> &str {
     uid.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// The group or repository that the page is about: `uid` where it may be a repository, else the chosen group.
+fn group_or_repository(visit: &Visit) -> Option<String> {
+    let uid = visit.query.text("uid");
+    Some(if uid.is_empty() { visit.scope() } else { uid }).filter(|scope| !scope.is_empty())
 }
 
 /// A part of a page that may be refused while the others are shown. Failures that end the page are returned.

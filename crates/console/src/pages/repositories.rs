@@ -114,6 +114,8 @@ pub(super) async fn show(visit: &mut Visit) -> Result<Content> {
             li { a href=(address("/console/tags", &[("repo", &uid)])) { "All tags" } }
             li { a href=(address("/console/compare", &[("repo", &uid)])) { "Compare images" } }
             li { a href=(address("/console/policy", &[("repo", &uid)])) { "Policy" } }
+            li { a href=(address("/console/image-policies", &[("uid", &uid)])) { "Image policies" } }
+            li { a href=(address("/console/matches", &[("uid", &uid)])) { "Vulnerable components" } }
             li { a href=(address("/console/history", &[("resource", &uid)])) { "Changes" } }
             li { a href=(address("/console/why", &[("scope", &uid)])) { "Why may someone do something here?" } }
         }
