@@ -7,7 +7,8 @@
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
 #   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console"   which suites to run
-#   The suite gate, which builds cosign for many minutes the first time, runs where SUITES names it.
+#   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
+#   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
 #   CONSOLE_WHOLE=1        everything of the console instead of a sample; FLOWS="TEXT" flows with this text in their name
@@ -115,6 +116,18 @@ if [[ " $suites " == *" feeds "* ]]; then
   (cd "$here/feeds" && go mod download golang.org/x/vuln github.com/ossf/osv-schema)
   export FEEDS_RECORDS=$(cd "$here/feeds" && go list -m -f '{{.Dir}}' golang.org/x/vuln)/cmd/govulncheck/testdata
   export FEEDS_SCHEMA=$(cd "$here/feeds" && go list -m -f '{{.Dir}}' github.com/ossf/osv-schema)/validation/schema.json
+fi
+
+if [[ " $suites " == *" scanner "* ]]; then
+  export OSV_SCANNER=$cache/osv-scanner/1.9.2/osv-scanner
+  if [ ! -x "$OSV_SCANNER" ]; then
+    say "building osv-scanner (many minutes the first time)"
+    GOBIN=$(dirname "$OSV_SCANNER") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/google/osv-scanner/cmd/osv-scanner@v1.9.2
+  fi
+  # The records of Go's database are a module.
+  vulndb=golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
+  SCANNER_RECORDS=$(go mod download -json "$vulndb" | node -p 'JSON.parse(require("fs").readFileSync(0)).Dir')/data/osv
+  export SCANNER_RECORDS
 fi
 
 if [[ " $suites " == *" feeds-formats "* ]]; then
@@ -305,7 +318,7 @@ run_suite() {
       BOWLINE=$binary limited 900 "$oci"
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | gate | feeds | feeds-formats | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    clients | tour | gate | scanner | feeds | feeds-formats | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
     mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;
