@@ -169,6 +169,27 @@ async fn many_findings_are_counted_and_a_part_is_named(server: &TestServer) {
     }
 }
 
+async fn what_one_step_does_not_write_is_told_by_the_next(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let purls: Vec<String> = (0..25).map(|minor| format!("pkg:pypi/flask@1.{minor}")).collect();
+    let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
+    let (image, _) = push_with(&client, &format!("{org}/app"), "1", &purls).await;
+    let records: Vec<_> = (0..100).map(|n| record(&format!("PYSEC-{n}"), ("PyPI", "flask"), "2")).collect();
+    import(server, "test", &records, &[], "commit").await;
+    matched(server).await;
+    delete(&client, &format!("{org}/app"), &image).await;
+    matched(server).await;
+    for is_opened in [true, false] {
+        let events: Vec<i32> = told(server)
+            .await
+            .into_iter()
+            .filter_map(|(was_opened, image)| (was_opened == is_opened).then_some(image.finding_count))
+            .collect();
+        assert!(events.len() > 1 && events.iter().sum::<i32>() == 2500, "{is_opened}: {events:?}");
+    }
+    assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
+}
+
 /// Creates an advisory about a package, or a component of one; its UIDP.
 pub(crate) async fn advisory(
     server: &TestServer,
@@ -329,6 +350,7 @@ each_engine!(
     findings_open_and_close_once,
     whatever_names_the_sbom_of_an_image_comes_in_any_order,
     many_findings_are_counted_and_a_part_is_named,
+    what_one_step_does_not_write_is_told_by_the_next,
     advisories_close_findings_and_open_them_again,
     images_are_found_by_their_findings,
     the_findings_of_a_deleted_repository_go_in_silence,

@@ -19,6 +19,8 @@ const MAX_IMAGES: i64 = 25;
 const ENOUGH: usize = 3000;
 /// Matches of components that are read of an image; further ones are left out.
 const MAX_MATCHES: usize = 50_000;
+/// Rows of an image that one step writes; the image waits on if there are more.
+const MAX_CHANGES: usize = 2000;
 /// Rows that one statement writes.
 const AT_ONCE: usize = 100;
 
@@ -54,6 +56,8 @@ struct ImageChange {
     removed: Vec<FindingKey>,
     /// Findings that are new, or in another state.
     changed: Vec<(FindingKey, State)>,
+    /// Whether there are no others.
+    is_whole: bool,
     events: Events,
 }
 
@@ -97,11 +101,20 @@ async fn compare(tx: &mut ReadTx, image: WaitingImage) -> Result<(ImageChange, u
     let by_advisory = advisories::closed(tx, &image.repo, &current).await?;
     let was_open = |key: &FindingKey| stored.get(key) == Some(&State::Open);
     let is_open = |key: &FindingKey| current.contains_key(key) && !by_advisory.contains(key);
-    let closed: Vec<FindingKey> = stored.keys().filter(|key| was_open(key) && !is_open(key)).cloned().collect();
-    let mut opened: Vec<(FindingKey, BestMatch)> = current
+    let state = |key: &FindingKey| if is_open(key) { State::Open } else { State::ClosedByAdvisory };
+    let mut removed: Vec<FindingKey> = stored.keys().filter(|key| !current.contains_key(key)).cloned().collect();
+    let changed = current.keys().map(|key| (key.clone(), state(key)));
+    let mut changed: Vec<(FindingKey, State)> = changed.filter(|(key, state)| stored.get(key) != Some(state)).collect();
+    let is_whole = removed.len() + changed.len() <= MAX_CHANGES;
+    removed.truncate(MAX_CHANGES);
+    changed.truncate(MAX_CHANGES - removed.len());
+    let gone = removed.iter().filter(|key| was_open(key));
+    let closed = gone.chain(changed.iter().map(|(key, _)| key).filter(|key| was_open(key) && !is_open(key)));
+    let closed: Vec<FindingKey> = closed.cloned().collect();
+    let mut opened: Vec<(FindingKey, BestMatch)> = changed
         .iter()
-        .filter(|(key, _)| is_open(key) && !was_open(key))
-        .map(|(key, best)| (key.clone(), best.clone()))
+        .filter(|(_, state)| *state == State::Open)
+        .filter_map(|(key, _)| Some((key.clone(), current.get(key)?.clone())))
         .collect();
     opened.sort_by(|(key, one), (other_key, other)| {
         (Reverse(rank(one.severity)), key).cmp(&(Reverse(rank(other.severity)), other_key))
@@ -111,11 +124,7 @@ async fn compare(tx: &mut ReadTx, image: WaitingImage) -> Result<(ImageChange, u
         closed: finding_events::closed(tx, &image, &closed, &reasons).await?,
         opened: finding_events::opened(tx, &image, &opened).await?,
     };
-    let state = |key: &FindingKey| if is_open(key) { State::Open } else { State::ClosedByAdvisory };
-    let removed = stored.keys().filter(|key| !current.contains_key(key)).cloned().collect();
-    let changed = current.keys().map(|key| (key.clone(), state(key)));
-    let changed = changed.filter(|(key, state)| stored.get(key) != Some(state)).collect();
-    Ok((ImageChange { image, removed, changed, events }, examined))
+    Ok((ImageChange { image, removed, changed, is_whole, events }, examined))
 }
 
 fn parsed(repo: &str) -> Result<Uidp> {
@@ -233,7 +242,7 @@ impl ImageChanges {
 
 impl ImageChange {
     fn nothing(image: WaitingImage) -> ImageChange {
-        ImageChange { image, removed: Vec::new(), changed: Vec::new(), events: Events::default() }
+        ImageChange { image, removed: Vec::new(), changed: Vec::new(), is_whole: true, events: Events::default() }
     }
 
     async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
@@ -261,6 +270,9 @@ impl ImageChange {
             tx.execute(&sql.text, &sql.params).await?;
         }
         self.events.record(tx, contract, now).await?;
+        if !self.is_whole {
+            return Ok(());
+        }
         let sql = "DELETE FROM waiting_images WHERE repo = $1 AND digest = $2 AND noted = $3";
         tx.execute(sql, &[Value::from(repo), Value::from(digest), Value::Int(*noted)]).await?;
         Ok(())
