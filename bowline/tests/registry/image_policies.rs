@@ -164,7 +164,12 @@ async fn what_only_looks_like_a_signature_is_refused(server: &TestServer) {
     let disguised = artifact(PLAIN_SIGNATURE, &layer);
     let tag = format!("{}.sig", image.replace(':', "-"));
     let disguised = push(&pusher, &name, Some(&tag), &disguised, &layer).await;
-    for digest in [&forged, &disguised] {
+    // An artifact with a config of its own, whose layer a runtime would unpack all the same.
+    let mut artifact = crate::support::image(b"a file system");
+    artifact["config"]["mediaType"] = json!("application/vnd.example.config.v1+json");
+    artifact["subject"] = json!({ "mediaType": IMAGE, "digest": image, "size": 1 });
+    let artifact = push(&pusher, &name, None, &artifact, b"a file system").await;
+    for digest in [&forged, &disguised, &artifact] {
         assert_eq!(code(&reader.get(&format!("/v2/{name}/manifests/{digest}")).await, 403), "DENIED");
     }
 }
