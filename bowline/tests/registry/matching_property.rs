@@ -250,6 +250,11 @@ async fn check(server: &TestServer, seed: u64) {
     assert_eq!(self::findings(server).await, findings, "as from nothing, seed {seed}");
 }
 
+#[expect(clippy::disallowed_methods, reason = "tests may read the environment")]
+fn sequences() -> u64 {
+    std::env::var("BOWLINE_MATCHING_SEQUENCES").map_or(SEQUENCES, |number| number.parse().expect("a number"))
+}
+
 async fn matching_in_steps_equals_matching_from_nothing(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let mut sequence = Sequence {
@@ -262,8 +267,7 @@ async fn matching_in_steps_equals_matching_from_nothing(server: &TestServer) {
         advisories: BTreeMap::new(),
         pushed: 0,
     };
-    let sequences = std::env::var("BOWLINE_MATCHING_SEQUENCES").map_or(SEQUENCES, |n| n.parse().expect("a number"));
-    for seed in 0..sequences {
+    for seed in 0..sequences() {
         sequence.random = Random::new(seed);
         for _ in 0..LENGTH {
             sequence.take_step().await;
