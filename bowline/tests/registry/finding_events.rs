@@ -335,7 +335,7 @@ async fn the_findings_of_a_deleted_repository_go_in_silence(server: &TestServer)
     assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
 }
 
-async fn more_sboms_than_a_step_notes_are_all_compared(server: &TestServer) {
+async fn more_images_than_a_step_compares_are_all_compared(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     for tag in 0..60 {
         let other = format!("pkg:npm/n{tag}@1");
@@ -343,6 +343,27 @@ async fn more_sboms_than_a_step_notes_are_all_compared(server: &TestServer) {
     }
     import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
     assert_eq!(lines(server, &mut 0).await.len(), 60);
+}
+
+async fn more_sboms_than_a_step_notes_are_all_noted(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    push_with(&client, &format!("{org}/app"), "1", &["pkg:pypi/flask@1.9"]).await;
+    matched(server).await;
+    // They come before that of the image, and are nowhere else.
+    let others = match server.server().parts().storage.db.engine() {
+        Engine::Sqlite => {
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2100)
+             INSERT INTO version_sboms (package, version, sbom)
+             SELECT 'pypi/flask', '1.9', unhex(printf('%08x', i)) FROM n"
+        }
+        Engine::Postgres => {
+            "INSERT INTO version_sboms (package, version, sbom)
+             SELECT 'pypi/flask', '1.9', decode(lpad(to_hex(i), 8, '0'), 'hex') FROM generate_series(1, 2100) AS i"
+        }
+    };
+    execute(server, others).await;
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    assert_eq!(lines(server, &mut 0).await, ["+ app PYSEC-1 1.9"]);
 }
 
 each_engine!(
@@ -354,5 +375,6 @@ each_engine!(
     advisories_close_findings_and_open_them_again,
     images_are_found_by_their_findings,
     the_findings_of_a_deleted_repository_go_in_silence,
-    more_sboms_than_a_step_notes_are_all_compared,
+    more_images_than_a_step_compares_are_all_compared,
+    more_sboms_than_a_step_notes_are_all_noted,
 );

@@ -24,7 +24,8 @@ pub(super) async fn note_sbom(tx: &mut WriteTx, repo: &str, sbom: &[u8]) -> Resu
     Ok(())
 }
 
-/// Notes SBOMs in all repositories that have them.
+/// Notes SBOMs in all repositories that have them. It is for the task that matches: what it notes and has noted before waits
+/// for a step of its own, so that the number stays.
 ///
 /// # Errors
 /// Those of the database.
@@ -33,7 +34,7 @@ pub async fn note_sboms(tx: &mut WriteTx, sboms: &[Vec<u8>]) -> Result<()> {
         let mut sql =
             Sql::new("INSERT INTO waiting_sboms (repo, sbom, noted) SELECT repo, sbom, 1 FROM repo_sboms WHERE");
         sql.bind(" state = ", INDEXED).bind_list(" AND sbom IN ", part.iter().map(Value::from));
-        sql.push(" ORDER BY repo, sbom ON CONFLICT (repo, sbom) DO UPDATE SET noted = waiting_sboms.noted + 1");
+        sql.push(" ORDER BY repo, sbom ON CONFLICT (repo, sbom) DO NOTHING");
         tx.execute(&sql.text, &sql.params).await?;
     }
     Ok(())

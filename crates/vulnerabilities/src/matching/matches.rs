@@ -53,6 +53,18 @@ struct AddedMatch {
     record_id: String,
     affecting: Affecting,
     details: RecordDetails,
+    /// What the stored match names, if there is one.
+    before: Option<Ids>,
+}
+
+/// The vulnerability of a match, and its aliases.
+type Ids = (String, String);
+
+impl AddedMatch {
+    /// Whether findings of images depend on the difference: a refreshed feed changes every record, and few of these.
+    fn concerns_images(&self) -> bool {
+        self.before.as_ref() != Some(&(self.details.vulnerability.clone(), self.details.aliases.clone()))
+    }
 }
 
 pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<Changes>> {
@@ -68,9 +80,10 @@ pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<Changes>> {
         examined += affecting.len() + stored.len();
         for ((index, record_id), affecting) in affecting {
             let known = stored.remove(&(part[index].version.clone(), record_id.clone()));
-            if known != Some(affecting.content) {
+            let (content, before) = known.map_or((None, None), |(content, ids)| (Some(content), Some(ids)));
+            if content != Some(affecting.content) {
                 let (version, details) = (part[index].version.clone(), RecordDetails::default());
-                changes.added.push(AddedMatch { version, record_id, affecting, details });
+                changes.added.push(AddedMatch { version, record_id, affecting, details, before });
             }
         }
         changes.removed.extend(stored.into_keys());
@@ -146,14 +159,17 @@ async fn affecting(
 }
 
 /// The stored matches of these.
-async fn stored(tx: &mut ReadTx, waiting: &[Waiting]) -> Result<BTreeMap<(PackageVersion, String), Content>> {
+async fn stored(tx: &mut ReadTx, waiting: &[Waiting]) -> Result<BTreeMap<(PackageVersion, String), (Content, Ids)>> {
     let versions: Vec<PackageVersion> = waiting.iter().map(|waiting| waiting.version.clone()).collect();
     let mut sql = PackageVersion::with(&versions);
     sql.push(
-        "SELECT m.package, m.version, m.record_id, m.source, m.since FROM wanted w CROSS JOIN package_matches m
-         WHERE m.package = w.package AND m.version = w.version",
+        "SELECT m.package, m.version, m.record_id, m.source, m.since, m.vulnerability, m.aliases
+         FROM wanted w CROSS JOIN package_matches m WHERE m.package = w.package AND m.version = w.version",
     );
-    let read = |row: &Row<'_>| Ok::<_, Error>(((PackageVersion::read(row)?, row.text(2)?), (row.int(3)?, row.int(4)?)));
+    let read = |row: &Row<'_>| {
+        let (content, ids) = ((row.int(3)?, row.int(4)?), (row.text(5)?, row.text(6)?));
+        Ok::<_, Error>(((PackageVersion::read(row)?, row.text(2)?), (content, ids)))
+    };
     Ok(tx.query(&sql.text, &sql.params, read).await?.into_iter().collect())
 }
 
@@ -166,7 +182,8 @@ impl Changes {
             upsert(tx, part).await?;
         }
         let changed = self.removed.iter().map(|(version, _)| version);
-        spread::note_versions(tx, &changed.chain(self.added.iter().map(|added| &added.version)).collect()).await?;
+        let added = self.added.iter().filter(|added| added.concerns_images()).map(|added| &added.version);
+        spread::note_versions(tx, &changed.chain(added).collect()).await?;
         // A version whose SBOM was deleted meanwhile still waits for its check.
         let matched = "UPDATE package_versions SET state = 0 WHERE state = 1 AND";
         PackageVersion::for_each(tx, matched, &self.versions).await
@@ -190,7 +207,7 @@ async fn upsert(tx: &mut WriteTx, matches: &[AddedMatch]) -> Result<()> {
         "INSERT INTO package_matches
            (package, version, record_id, vulnerability, aliases, source, since, fixed_version, severity) VALUES ",
     );
-    for (at, AddedMatch { version, record_id, affecting, details }) in matches.iter().enumerate() {
+    for (at, AddedMatch { version, record_id, affecting, details, .. }) in matches.iter().enumerate() {
         sql.bind(if at == 0 { "(" } else { ", (" }, &version.package).bind(", ", &version.version);
         sql.bind(", ", record_id).bind(", ", &details.vulnerability).bind(", ", &details.aliases);
         sql.bind(", ", affecting.content.0).bind(", ", affecting.content.1).bind(", ", &affecting.fixed_version);

@@ -63,7 +63,7 @@ enum Step {
     Match(matches::Changes),
     Add(versions::NewVersions),
     Check(versions::CheckedVersions),
-    NoteSboms(spread::SbomsOfVersion),
+    NoteSboms(spread::SbomsOfVersions),
     NoteImages(spread::ImagesOfSboms),
     NoteAssessed(advisories::ImagesOfAdvisories),
     Compare(image_findings::ImageChanges),
@@ -172,7 +172,7 @@ async fn next(tx: &mut ReadTx, images_first: bool) -> Result<Option<Step>> {
 }
 
 async fn next_of_images(tx: &mut ReadTx) -> Result<Option<Step>> {
-    if let Some(sboms) = spread::next_version(tx).await? {
+    if let Some(sboms) = spread::next_versions(tx).await? {
         return Ok(Some(Step::NoteSboms(sboms)));
     }
     if let Some(images) = spread::next_sboms(tx).await? {

@@ -6,9 +6,11 @@ use bowline_core::{Error, Result};
 use bowline_registry::components::{InRepo, PackageVersion, images, note_images, note_sboms};
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
+/// Versions that one step looks at, and SBOMs that it notes.
+const MAX_VERSIONS: i64 = 200;
+const SBOMS_OF_VERSIONS: usize = 2000;
 /// SBOMs that one step looks at.
-const SBOMS_OF_VERSION: usize = 500;
-const MAX_SBOMS: i64 = 50;
+const MAX_SBOMS: i64 = 200;
 /// Rows that one statement writes.
 const AT_ONCE: usize = 100;
 
@@ -27,34 +29,46 @@ pub(super) async fn note_versions(tx: &mut WriteTx, versions: &BTreeSet<&Package
     Ok(())
 }
 
-/// The next SBOMs that list a version whose matches changed.
-pub(super) struct SbomsOfVersion {
-    version: PackageVersion,
-    sboms: Vec<Vec<u8>>,
+/// The next SBOMs that list versions whose matches changed.
+pub(super) struct SbomsOfVersions {
+    sboms: BTreeSet<Vec<u8>>,
+    /// Versions of which all SBOMs are noted.
+    done: Vec<PackageVersion>,
+    /// The one that continues after an SBOM.
+    rest: Option<(PackageVersion, Vec<u8>)>,
 }
 
-pub(super) async fn next_version(tx: &mut ReadTx) -> Result<Option<SbomsOfVersion>> {
-    let sql = "SELECT package, version, after FROM changed_versions ORDER BY package, version LIMIT 1";
+pub(super) async fn next_versions(tx: &mut ReadTx) -> Result<Option<SbomsOfVersions>> {
+    let sql = "SELECT package, version, after FROM changed_versions ORDER BY package, version LIMIT $1";
     let read = |row: &Row<'_>| Ok::<_, Error>((PackageVersion::read(row)?, row.bytes(2)?));
-    let Some((version, after)) = tx.query_opt(sql, &[], read).await? else { return Ok(None) };
-    let sql = "SELECT sbom FROM version_sboms WHERE package = $1 AND version = $2 AND sbom > $3 ORDER BY sbom LIMIT $4";
-    let most = Value::Int(SBOMS_OF_VERSION as i64);
-    let params = [Value::from(&version.package), Value::from(&version.version), Value::from(&after), most];
-    let sboms = tx.query(sql, &params, |row| row.bytes(0).map_err(Error::from)).await?;
-    Ok(Some(SbomsOfVersion { version, sboms }))
+    let versions = tx.query(sql, &[Value::Int(MAX_VERSIONS)], read).await?;
+    let mut noted = SbomsOfVersions { sboms: BTreeSet::new(), done: Vec::new(), rest: None };
+    let mut left = SBOMS_OF_VERSIONS;
+    for (version, after) in versions {
+        let sql =
+            "SELECT sbom FROM version_sboms WHERE package = $1 AND version = $2 AND sbom > $3 ORDER BY sbom LIMIT $4";
+        let most = Value::Int(left as i64);
+        let params = [Value::from(&version.package), Value::from(&version.version), Value::from(&after), most];
+        let sboms = tx.query(sql, &params, |row| row.bytes(0).map_err(Error::from)).await?;
+        let last = sboms.last().filter(|_| sboms.len() == left).cloned();
+        left -= sboms.len();
+        noted.sboms.extend(sboms);
+        if let Some(last) = last {
+            noted.rest = Some((version, last));
+            break;
+        }
+        noted.done.push(version);
+    }
+    Ok(Some(noted).filter(|noted| !noted.done.is_empty() || noted.rest.is_some()))
 }
 
-impl SbomsOfVersion {
+impl SbomsOfVersions {
     pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
-        note_sboms(tx, &self.sboms).await?;
-        let PackageVersion { package, version } = &self.version;
-        let (package, version) = (Value::from(package), Value::from(version));
-        if let Some(last) = self.sboms.last().filter(|_| self.sboms.len() == SBOMS_OF_VERSION) {
+        note_sboms(tx, &self.sboms.iter().cloned().collect::<Vec<_>>()).await?;
+        PackageVersion::for_each(tx, "DELETE FROM changed_versions WHERE", &self.done).await?;
+        if let Some((PackageVersion { package, version }, last)) = &self.rest {
             let sql = "UPDATE changed_versions SET after = $3 WHERE package = $1 AND version = $2";
-            tx.execute(sql, &[package, version, Value::from(last)]).await?;
-        } else {
-            let sql = "DELETE FROM changed_versions WHERE package = $1 AND version = $2";
-            tx.execute(sql, &[package, version]).await?;
+            tx.execute(sql, &[Value::from(package), Value::from(version), Value::from(last)]).await?;
         }
         Ok(())
     }
