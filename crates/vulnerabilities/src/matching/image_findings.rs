@@ -16,11 +16,11 @@ use super::finding_events::{self, Events};
 
 /// Images that one step compares at most, and number of findings after which it ends early.
 const MAX_IMAGES: i64 = 25;
-const ENOUGH: usize = 3000;
+const ENOUGH: usize = 500;
 /// Matches of components that are read of an image; further ones are left out.
 const MAX_MATCHES: usize = 50_000;
 /// Rows of an image that one step writes; the image waits on if there are more.
-const MAX_CHANGES: usize = 2000;
+const MAX_CHANGES: usize = 1000;
 /// Rows that one statement writes.
 const AT_ONCE: usize = 100;
 

@@ -16,7 +16,7 @@ use crate::records::{Generations, among};
 const MAX_VERSIONS: i64 = 100;
 const AT_ONCE: usize = 10;
 /// Number of matches after which a step ends early.
-const ENOUGH: usize = 3000;
+const ENOUGH: usize = 500;
 /// Rows that one statement writes or deletes.
 const WRITTEN_AT_ONCE: usize = 50;
 
