@@ -36,7 +36,7 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 18] = [
+const LINES: [&str; 19] = [
     "footprint",
     "transcode",
     "authorize",
@@ -50,6 +50,7 @@ const LINES: [&str; 18] = [
     "tags",
     "layer",
     "images",
+    "feed",
     "sboms",
     "records",
     "moves",
@@ -112,6 +113,7 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "create" => create::run(&environment, &mut table).await?,
             "registry" => registry::run(&environment, &mut table).await?,
             "images" => images::run(&environment, &mut table).await?,
+            "feed" => images::feed::run(&environment, &mut table).await?,
             "records" => records::run(&environment, &mut table).await?,
             "moves" => moves::run(&environment, &mut table).await?,
             "answers" => answers::run(&environment, &mut table).await?,

@@ -91,10 +91,20 @@ async fn compare(server: &Server, baseline: &Server, records: u64, table: &mut T
 }
 
 /// Runs the command: how long it took, and the most memory it had.
-fn import(environment: &Environment, server: &Server, token: &Path, path: &Path) -> Outcome<(Duration, u64)> {
+pub(crate) fn import(
+    environment: &Environment,
+    server: &Server,
+    token: &Path,
+    path: &Path,
+) -> Outcome<(Duration, u64)> {
+    import_at(environment, &server.url(), token, path)
+}
+
+/// As [`import`], of the server at this address.
+pub(crate) fn import_at(environment: &Environment, url: &str, token: &Path, path: &Path) -> Outcome<(Duration, u64)> {
     let started = Instant::now();
     let mut command = Command::new(&environment.server)
-        .args(["feeds", "import", "osv", "--full", "--source", "bench", "--licence", "CC0-1.0", "--api", &server.url()])
+        .args(["feeds", "import", "osv", "--full", "--source", "bench", "--licence", "CC0-1.0", "--api", url])
         .arg("--token-file")
         .args([token, path])
         .stdout(Stdio::null())
@@ -186,10 +196,26 @@ fn package(record: u64) -> (&'static str, String) {
 }
 
 /// Writes records of about the size that they have in the wild, the same ones every time.
-fn generate(path: &Path, records: u64) -> Outcome<()> {
+pub(crate) fn generate(path: &Path, records: u64) -> Outcome<()> {
+    write(path, records, one)
+}
+
+/// Writes them as a refreshed feed has them: all changed, and one in a hundred with another fix.
+pub(crate) fn generate_next(path: &Path, records: u64) -> Outcome<()> {
+    write(path, records, |record| {
+        let mut next = one(record);
+        next["modified"] = json!("2026-02-01T00:00:00Z");
+        if record.is_multiple_of(100) {
+            next["affected"][0]["ranges"][0]["events"][1]["fixed"] = json!("0.1.0");
+        }
+        next
+    })
+}
+
+fn write(path: &Path, records: u64, record: impl Fn(u64) -> Value) -> Outcome<()> {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
-    for record in 0..records {
-        writeln!(out, "{}", one(record))?;
+    for number in 0..records {
+        writeln!(out, "{}", record(number))?;
     }
     out.flush()?;
     Ok(())

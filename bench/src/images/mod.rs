@@ -1,5 +1,6 @@
 //! Searches in the SBOMs of many images, and how soon a new record of a vulnerability is matched.
 
+pub(crate) mod feed;
 mod seed;
 
 use std::io::Write as _;
