@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_core::{Error, Result, UidRange};
-use bowline_store::{ReadTx, Row, Sql, Value};
+use bowline_store::{ReadTx, Row, Value};
 
-use super::links::InRepo;
+use super::links::{InRepo, pair, with_keys};
 use crate::vuln_counts::Ids;
 
 /// Keys that one statement names.
@@ -37,42 +37,31 @@ pub(super) async fn examine(
     let params = [Value::from(first), Value::from(digest), Value::from(&range.upper), limit, Value::from(id)];
     let mut found: BTreeMap<InRepo, bool> =
         tx.query(&reports, &params[..4], |row| read(row, id)).await?.into_iter().collect();
-    found.extend(tx.query(matches, &params, image).await?.into_iter().map(|image| (image, true)));
+    found.extend(tx.query(matches, &params, pair).await?.into_iter().map(|image| (image, true)));
     // Both are in order and begin at the same place: what is cut off comes again.
     Ok(found.into_iter().take(most).collect())
 }
 
 /// Those of these images that have the vulnerability.
 pub(super) async fn with(tx: &mut ReadTx, images: &BTreeSet<InRepo>, id: &str) -> Result<BTreeSet<InRepo>> {
-    let images: Vec<&InRepo> = images.iter().collect();
+    let images: Vec<InRepo> = images.iter().cloned().collect();
     let mut with = BTreeSet::new();
     for part in images.chunks(AT_ONCE) {
-        let wanted = || {
-            let mut sql = Sql::new("WITH wanted (repo, digest) AS (VALUES ");
-            for (at, (repo, digest)) in part.iter().enumerate() {
-                sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).push(")");
-            }
-            sql
-        };
-        let mut sql = wanted();
-        sql.push(") SELECT s.repo, s.digest, s.summary FROM wanted w CROSS JOIN scan_summaries s ");
+        let mut sql = with_keys(part);
+        sql.push("SELECT s.repo, s.digest, s.summary FROM wanted w CROSS JOIN scan_summaries s ");
         sql.push("WHERE s.repo = w.repo AND s.digest = w.digest AND ").push(IS_NEWEST);
         let rows = tx.query(&sql.text, &sql.params, |row| read(row, id)).await?;
         with.extend(rows.into_iter().filter(|(_, has)| *has).map(|(image, _)| image));
-        let mut sql = wanted();
-        sql.push(") SELECT DISTINCT f.repo, f.digest FROM wanted w CROSS JOIN image_findings f ");
+        let mut sql = with_keys(part);
+        sql.push("SELECT DISTINCT f.repo, f.digest FROM wanted w CROSS JOIN image_findings f ");
         sql.bind("WHERE f.repo = w.repo AND f.digest = w.digest AND f.state = 0 AND f.vulnerability = ", id);
-        with.extend(tx.query(&sql.text, &sql.params, image).await?);
+        with.extend(tx.query(&sql.text, &sql.params, pair).await?);
     }
     Ok(with)
-}
-
-fn image(row: &Row<'_>) -> Result<InRepo> {
-    Ok((row.text(0)?, row.text(1)?))
 }
 
 fn read(row: &Row<'_>, id: &str) -> Result<(InRepo, bool)> {
     let ids: Ids = serde_json::from_str(&row.text(2)?).map_err(Error::internal)?;
     let has = ids.values().any(|ids| ids.contains(id));
-    Ok((image(row)?, has))
+    Ok((pair(row)?, has))
 }

@@ -23,7 +23,7 @@ const MAX_TAGS: i64 = 20_000;
 const SHOWN_TAGS: usize = 50;
 
 /// Begins a statement that joins these keys, as the table `wanted`.
-fn with_keys(wanted: &[InRepo]) -> Sql<'_> {
+pub(super) fn with_keys(wanted: &[InRepo]) -> Sql<'_> {
     let mut sql = Sql::new("WITH wanted (repo, digest) AS (VALUES ");
     for (at, (repo, digest)) in wanted.iter().enumerate() {
         sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).push(")");
@@ -32,7 +32,7 @@ fn with_keys(wanted: &[InRepo]) -> Sql<'_> {
     sql
 }
 
-fn pair(row: &Row<'_>) -> Result<InRepo> {
+pub(super) fn pair(row: &Row<'_>) -> Result<InRepo> {
     Ok((row.text(0)?, row.text(1)?))
 }
 
@@ -86,8 +86,8 @@ pub async fn sboms_of(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<V
         return Ok(Vec::new());
     }
     let mut sql = Sql::new(
-        "SELECT DISTINCT f.digest FROM manifest_references f JOIN repo_manifests r ON r.digest = f.manifest
-         WHERE f.kind = 2 AND lower(f.media_type) LIKE '%json%'",
+        "SELECT DISTINCT f.digest FROM manifest_references f CROSS JOIN repo_manifests r
+         WHERE r.digest = f.manifest AND f.kind = 2 AND lower(f.media_type) LIKE '%json%'",
     );
     sql.bind(" AND r.repo = ", repo.as_str()).bind_list(" AND f.manifest IN ", manifests.iter().map(Value::from));
     let blobs = tx.query(&sql.text, &sql.params, |row| row.text(0).map_err(Error::from)).await?;

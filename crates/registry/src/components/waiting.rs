@@ -11,7 +11,7 @@ use bowline_store::{Sql, Value, WriteTx};
 use super::links::{self, InRepo};
 use super::write::INDEXED;
 use crate::attached;
-use crate::content::Manifest;
+use crate::content::{Manifest, is_digest};
 
 /// Rows that one statement inserts.
 const AT_ONCE: usize = 100;
@@ -65,7 +65,8 @@ pub(crate) async fn note_pushed(
     (manifest, content): (&Manifest, &[u8]),
 ) -> Result<()> {
     let subjects = if manifest.is_index() { attached::subjects_in(content) } else { Vec::new() };
-    let digests = subjects.into_iter().map(|(_, image)| image).chain([digest.to_owned()]);
+    let subjects = subjects.into_iter().map(|(_, image)| image).filter(|image| is_digest(image));
+    let digests = subjects.chain([digest.to_owned()]);
     note_images(tx, &digests.map(|digest| (repo.as_str().to_owned(), digest)).collect()).await
 }
 
@@ -76,7 +77,8 @@ pub(crate) async fn note_removed(tx: &mut WriteTx, repo: &Uidp, digest: &str) ->
     let sboms = tx.query(sql, &[Value::from(digest)], |row| row.text(0).map_err(Error::from)).await?;
     let in_repo = |digest: String| (repo.as_str().to_owned(), digest);
     let mut noted = BTreeSet::from([in_repo(digest.to_owned())]);
-    noted.extend(attached::subjects_of(tx, digest).await?.into_iter().map(in_repo));
+    let subjects = attached::subjects_of(tx, digest).await?.into_iter().filter(|image| is_digest(image));
+    noted.extend(subjects.map(in_repo));
     let images = links::images(tx, &sboms.into_iter().map(in_repo).collect()).await?;
     noted.extend(images.into_values().flatten().map(in_repo));
     note_images(tx, &noted).await
@@ -90,8 +92,10 @@ pub(crate) async fn note_tag(tx: &mut WriteTx, repo: &Uidp, name: &str) -> Resul
     }
 }
 
-/// Notes all images of a repository that is deleted.
+/// Notes all images of a repository that is deleted, also those that the task looks at now and has written nothing of.
 pub(crate) async fn note_repo(tx: &mut WriteTx, repo: &Uidp) -> Result<()> {
+    let waiting = "UPDATE waiting_images SET noted = noted + 1 WHERE repo = $1";
+    tx.execute(waiting, &[Value::from(repo.as_str())]).await?;
     let sql = "INSERT INTO waiting_images (repo, digest, noted)
                SELECT DISTINCT repo, digest, 1 FROM image_findings WHERE repo = $1
                ON CONFLICT (repo, digest) DO UPDATE SET noted = waiting_images.noted + 1";
