@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bowline_contract::bowline::vulnerabilities::v1::{ClosingReason, ImageFindings};
-use bowline_core::Error;
+use bowline_core::{Clock as _, Error};
 use bowline_store::{Engine, Row};
 use bowline_testkit::{TestServer, each_engine};
 use prost::Message as _;
@@ -281,6 +281,68 @@ async fn advisories_close_findings_and_open_them_again(server: &TestServer) {
     assert_eq!(lines(server, &mut at).await.len(), 2, "without the advisory both are open again");
 }
 
+async fn an_advisory_about_one_record_is_about_all_of_the_vulnerability(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    push_with(&client, &format!("{org}/app"), "1", &["pkg:pypi/flask@1.9"]).await;
+    let records = ["GHSA-1", "PYSEC-1"].map(|id| {
+        let mut record = record(id, ("PyPI", "flask"), "2");
+        record["aliases"] = json!(["CVE-2026-1"]);
+        record
+    });
+    import(server, "test", &records, &[], "commit").await;
+    let mut at = 0;
+    assert_eq!(lines(server, &mut at).await, ["+ app CVE-2026-1 1.9"]);
+    let advisory = advisory(server, &org, ("flask", ""), "PYSEC-1").await;
+    say(server, &advisory, not_affected()).await;
+    assert_eq!(lines(server, &mut at).await, ["- app CVE-2026-1 1.9 CLOSING_REASON_ADVISORY"]);
+    let listed = get(&server.operator().await, &format!("/matches/v1/matches?scope={org}")).await;
+    let closed: Vec<&Value> =
+        listed["matches"].as_array().expect("matches").iter().map(|one| &one["closedByAdvisory"]).collect();
+    assert_eq!(closed, [true, true]);
+}
+
+async fn images_that_are_noted_without_end_keep_no_other_waiting(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    for name in ["one", "other"] {
+        for tag in 0..30 {
+            push_with(&client, &format!("{org}/{name}"), &tag.to_string(), &["pkg:pypi/flask@1.9"]).await;
+        }
+    }
+    matched(server).await;
+    // More images than one step compares, before those of the other repository; they change again and again.
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    let first = "INSERT INTO waiting_images (repo, digest, noted)
+                 SELECT repo, digest, 1 FROM repo_manifests WHERE subject = '' AND repo = (SELECT min(uid) FROM repos)
+                 ON CONFLICT (repo, digest) DO UPDATE SET noted = waiting_images.noted + 1";
+    let open = "SELECT count(*) FROM image_findings WHERE repo = (SELECT max(uid) FROM repos)";
+    for _ in 0..60 {
+        execute(server, first).await;
+        server.server().parts().matching.step(server.clock().now()).await.expect("a step");
+    }
+    assert_eq!(number(server, open).await, 30);
+}
+
+async fn what_an_index_says_of_its_members_is_no_digest_unless_it_looks_like_one(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let member = client.image(&name, "1", b"member").await;
+    for about in ["\0".to_owned(), "x".repeat(9000), "sha256:short".to_owned()] {
+        let index = json!({
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.index.v1+json",
+            "manifests": [{
+                "mediaType": member["mediaType"], "digest": digest_of(&member), "size": member.to_string().len(),
+                "annotations": { "vnd.docker.reference.digest": about },
+            }],
+        });
+        let reply = client.put(&name, "index", &index).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        delete(&client, &name, &digest_of(&index)).await;
+    }
+    let strange = "SELECT count(*) FROM waiting_images WHERE length(digest) <> 71";
+    assert_eq!(number(server, strange).await, 0);
+}
+
 async fn images_are_found_by_their_findings(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let operator = server.operator().await;
@@ -329,8 +391,11 @@ async fn the_findings_of_a_deleted_repository_go_in_silence(server: &TestServer)
     let mut at = 0;
     assert_eq!(lines(server, &mut at).await.len(), 1);
     let repo = repo_uid(server, "app").await;
+    // The task may look at an image now, of which it has written nothing.
+    execute(server, "INSERT INTO waiting_images (repo, digest, noted) SELECT uid, 'sha256:x', 1 FROM repos").await;
     let reply = server.operator().await.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(number(server, "SELECT noted FROM waiting_images WHERE digest = 'sha256:x'").await, 2);
     assert_eq!(lines(server, &mut at).await, [""; 0]);
     assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
 }
@@ -373,6 +438,9 @@ each_engine!(
     many_findings_are_counted_and_a_part_is_named,
     what_one_step_does_not_write_is_told_by_the_next,
     advisories_close_findings_and_open_them_again,
+    an_advisory_about_one_record_is_about_all_of_the_vulnerability,
+    images_that_are_noted_without_end_keep_no_other_waiting,
+    what_an_index_says_of_its_members_is_no_digest_unless_it_looks_like_one,
     images_are_found_by_their_findings,
     the_findings_of_a_deleted_repository_go_in_silence,
     more_images_than_a_step_compares_are_all_compared,

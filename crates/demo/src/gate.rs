@@ -1,4 +1,4 @@
-//! Policies that judge images, and an exception.
+//! Image policies of the organization, and an exception.
 
 use bowline_contract::bowline::registry::v1::rpc::image_policies::{CreateImageException, UpdateImagePolicy};
 use bowline_contract::bowline::registry::v1::{

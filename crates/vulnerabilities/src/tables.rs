@@ -85,7 +85,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "waiting_advisories",
         columns: &[
             reference("advisory", "advisories", OnDelete::Keep("the task that matches deletes it")),
-            value("aliases"),
+            value("alias"),
             reference("after_repo", "repos", OnDelete::Keep("a place in the order of images")),
             value("after_digest"),
         ],

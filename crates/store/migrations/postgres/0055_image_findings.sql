@@ -33,13 +33,14 @@ CREATE TABLE waiting_sboms (
   PRIMARY KEY (repo, sbom)
 );
 CREATE TABLE waiting_advisories (
-  advisory TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-  -- The ids of vulnerabilities that it has or had, in upper case, separated by spaces.
-  aliases TEXT COLLATE "C" NOT NULL,
+  advisory TEXT COLLATE "C" NOT NULL,
+  -- An id of a vulnerability that it has or had, in upper case.
+  alias TEXT COLLATE "C" NOT NULL,
   -- The last image that was noted; empty before the first.
   after_repo TEXT COLLATE "C" NOT NULL DEFAULT '',
   after_digest TEXT COLLATE "C" NOT NULL DEFAULT '',
-  noted BIGINT NOT NULL
+  noted BIGINT NOT NULL,
+  PRIMARY KEY (advisory, alias)
 );
 CREATE TABLE waiting_images (
   repo TEXT COLLATE "C" NOT NULL,

@@ -33,13 +33,14 @@ CREATE TABLE waiting_sboms (
   PRIMARY KEY (repo, sbom)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE waiting_advisories (
-  advisory TEXT NOT NULL PRIMARY KEY,
-  -- The ids of vulnerabilities that it has or had, in upper case, separated by spaces.
-  aliases TEXT NOT NULL,
+  advisory TEXT NOT NULL,
+  -- An id of a vulnerability that it has or had, in upper case.
+  alias TEXT NOT NULL,
   -- The last image that was noted; empty before the first.
   after_repo TEXT NOT NULL DEFAULT '',
   after_digest TEXT NOT NULL DEFAULT '',
-  noted INTEGER NOT NULL
+  noted INTEGER NOT NULL,
+  PRIMARY KEY (advisory, alias)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE waiting_images (
   repo TEXT NOT NULL,

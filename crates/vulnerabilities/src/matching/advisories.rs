@@ -9,78 +9,85 @@ use bowline_registry::components::{InRepo, PackageVersion, note_images};
 use bowline_registry::findings::Finding;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
-use super::finding_events::record_names;
 use super::image_findings::{BestMatch, FindingKey};
 use crate::advisories::events::{FixedVersions, fixed_versions};
 use crate::posture::applicable::{self, Assessment, Reader};
 use crate::records::VISIBLE;
 
-/// Advisories that one step looks at, and images that it notes.
-const MAX_ADVISORIES: i64 = 50;
+/// Aliases of advisories that one step looks at, and images that it notes.
+const MAX_ALIASES: i64 = 50;
 const MAX_IMAGES: usize = 500;
 /// Ids of one vulnerability that are looked for.
 const MAX_IDS: i64 = 200;
 /// Findings whose advisories are read at once.
 const AT_ONCE: usize = 200;
 
-/// An advisory that waits.
-struct WaitingAdvisory {
-    advisory: String,
-    aliases: String,
+/// An advisory that waits, and an id of a vulnerability that it has or had.
+struct WaitingAlias {
+    key: AdvisoryAlias,
     after: InRepo,
     noted: i64,
 }
+
+/// An advisory, and one of its aliases.
+pub(super) type AdvisoryAlias = (String, String);
 
 /// The next images that some waiting advisories may be about.
 pub(super) struct ImagesOfAdvisories {
     images: BTreeSet<InRepo>,
     /// Those of which all images are noted.
-    done: Vec<WaitingAdvisory>,
+    done: Vec<WaitingAlias>,
     /// The one that continues after an image.
-    rest: Option<(WaitingAdvisory, InRepo)>,
+    rest: Option<(WaitingAlias, InRepo)>,
 }
 
-pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<ImagesOfAdvisories>> {
-    let sql =
-        "SELECT advisory, aliases, after_repo, after_digest, noted FROM waiting_advisories ORDER BY advisory LIMIT $1";
-    let read = |row: &Row<'_>| {
-        let after = (row.text(2)?, row.text(3)?);
-        Ok::<_, Error>(WaitingAdvisory { advisory: row.text(0)?, aliases: row.text(1)?, after, noted: row.int(4)? })
-    };
-    let waiting = tx.query(sql, &[Value::Int(MAX_ADVISORIES)], read).await?;
+/// Those after a place, or from the beginning if there are none.
+pub(super) async fn next(tx: &mut ReadTx, after: &AdvisoryAlias) -> Result<Option<ImagesOfAdvisories>> {
+    let mut waiting = waiting(tx, after).await?;
+    if waiting.is_empty() {
+        waiting = self::waiting(tx, &AdvisoryAlias::default()).await?;
+    }
     if waiting.is_empty() {
         return Ok(None);
     }
     let mut noted = ImagesOfAdvisories { images: BTreeSet::new(), done: Vec::new(), rest: None };
-    for advisory in waiting {
+    for alias in waiting {
         let most = MAX_IMAGES - noted.images.len().min(MAX_IMAGES);
         if most == 0 {
             break;
         }
-        let images = images_of(tx, &advisory, most).await?;
+        let images = images_of(tx, &alias, most).await?;
         let last = images.last().filter(|_| images.len() == most).cloned();
         noted.images.extend(images);
         match last {
             Some(last) => {
-                noted.rest = Some((advisory, last));
+                noted.rest = Some((alias, last));
                 break;
             }
-            None => noted.done.push(advisory),
+            None => noted.done.push(alias),
         }
     }
     Ok(Some(noted))
 }
 
-/// The next images in and below the group of the advisory that have one of its vulnerabilities, in order.
-async fn images_of(tx: &mut ReadTx, advisory: &WaitingAdvisory, most: usize) -> Result<Vec<InRepo>> {
-    let ids = ids(tx, &advisory.aliases).await?;
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let group = advisory.advisory.rsplit_once('/').map_or("", |(group, _)| group);
+async fn waiting(tx: &mut ReadTx, after: &AdvisoryAlias) -> Result<Vec<WaitingAlias>> {
+    let sql = "SELECT advisory, alias, after_repo, after_digest, noted FROM waiting_advisories
+               WHERE (advisory, alias) > ($1, $2) ORDER BY advisory, alias LIMIT $3";
+    let read = |row: &Row<'_>| {
+        let (key, after) = ((row.text(0)?, row.text(1)?), (row.text(2)?, row.text(3)?));
+        Ok::<_, Error>(WaitingAlias { key, after, noted: row.int(4)? })
+    };
+    tx.query(sql, &[Value::from(&after.0), Value::from(&after.1), Value::Int(MAX_ALIASES)], read).await
+}
+
+/// The next images in and below the group of the advisory that have the vulnerability, in order.
+async fn images_of(tx: &mut ReadTx, waiting: &WaitingAlias, most: usize) -> Result<Vec<InRepo>> {
+    let WaitingAlias { key: (advisory, alias), after, .. } = waiting;
+    let ids = ids(tx, alias).await?;
+    let group = advisory.rsplit_once('/').map_or("", |(group, _)| group);
     let below = UidRange::below(group);
-    let first = advisory.after.0.as_str().max(below.lower.as_str());
-    let digest = if first == advisory.after.0 { advisory.after.1.as_str() } else { "" };
+    let first = after.0.as_str().max(below.lower.as_str());
+    let digest = if first == after.0 { after.1.as_str() } else { "" };
     let mut sql = Sql::new("SELECT DISTINCT repo, digest FROM image_findings WHERE");
     sql.bind_list(" vulnerability IN ", ids.iter().map(Value::from));
     sql.bind(" AND (repo, digest) > (", first).bind(", ", digest).bind(") AND repo < ", &below.upper);
@@ -88,12 +95,9 @@ async fn images_of(tx: &mut ReadTx, advisory: &WaitingAdvisory, most: usize) -> 
     tx.query(&sql.text, &sql.params, |row| Ok((row.text(0)?, row.text(1)?))).await
 }
 
-/// What findings may name these vulnerabilities by: as they are written, and as records that name them do.
-async fn ids(tx: &mut ReadTx, aliases: &str) -> Result<BTreeSet<String>> {
-    let mut ids: BTreeSet<String> = aliases.split_whitespace().flat_map(spellings).collect();
-    if ids.is_empty() {
-        return Ok(ids);
-    }
+/// What findings may name a vulnerability by: as it is written, and as records that name it do.
+async fn ids(tx: &mut ReadTx, alias: &str) -> Result<BTreeSet<String>> {
+    let mut ids = BTreeSet::from(spellings(alias));
     let mut sql =
         Sql::new(format!("SELECT DISTINCT r.id FROM record_aliases a JOIN records r ON r.n = a.record {VISIBLE}"));
     sql.bind_list(" WHERE a.alias IN ", ids.iter().map(Value::from)).bind(" ORDER BY r.id LIMIT ", MAX_IDS);
@@ -117,17 +121,24 @@ fn spellings(id: &str) -> [String; 2] {
 }
 
 impl ImagesOfAdvisories {
+    /// The last of those that were looked at.
+    pub(super) fn last(&self) -> Option<&AdvisoryAlias> {
+        let last = self.rest.as_ref().map(|(alias, _)| alias).or_else(|| self.done.last());
+        last.map(|alias| &alias.key)
+    }
+
     pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
         note_images(tx, &self.images).await?;
-        for WaitingAdvisory { advisory, noted, .. } in &self.done {
-            let sql = "DELETE FROM waiting_advisories WHERE advisory = $1 AND noted = $2";
-            tx.execute(sql, &[Value::from(advisory), Value::Int(*noted)]).await?;
+        for WaitingAlias { key: (advisory, alias), noted, .. } in &self.done {
+            let sql = "DELETE FROM waiting_advisories WHERE advisory = $1 AND alias = $2 AND noted = $3";
+            tx.execute(sql, &[Value::from(advisory), Value::from(alias), Value::Int(*noted)]).await?;
         }
-        if let Some((WaitingAdvisory { advisory, noted, .. }, (repo, digest))) = &self.rest {
-            let sql =
-                "UPDATE waiting_advisories SET after_repo = $3, after_digest = $4 WHERE advisory = $1 AND noted = $2";
-            let params = [Value::from(advisory), Value::Int(*noted), Value::from(repo), Value::from(digest)];
-            tx.execute(sql, &params).await?;
+        if let Some((WaitingAlias { key: (advisory, alias), noted, .. }, (repo, digest))) = &self.rest {
+            let sql = "UPDATE waiting_advisories SET after_repo = $4, after_digest = $5
+                       WHERE advisory = $1 AND alias = $2 AND noted = $3";
+            let key = [Value::from(advisory), Value::from(alias), Value::Int(*noted)];
+            let [advisory, alias, noted] = key;
+            tx.execute(sql, &[advisory, alias, noted, Value::from(repo), Value::from(digest)]).await?;
         }
         Ok(())
     }
@@ -186,38 +197,59 @@ pub(super) async fn closed(
     if !applicable::has_any(tx, repo).await? {
         return Ok(closed);
     }
-    let all: Vec<(FindingKey, BestMatch)> = current.iter().map(|(key, best)| (key.clone(), best.clone())).collect();
+    let all: Vec<(&FindingKey, &BestMatch)> = current.iter().collect();
     for part in all.chunks(AT_ONCE) {
-        let mut names = record_names(tx, part).await?;
-        let finding = |(key, best): &'_ (FindingKey, BestMatch)| {
-            let (aliases, _) = names.remove(&(key.version.clone(), best.record_id.clone())).unwrap_or_default();
-            let ids = aliases.split_whitespace().chain([best.record_id.as_str()]);
-            finding((&key.vulnerability, ids), (&best.component, &key.version), &best.purl)
-        };
-        let findings: Vec<Finding> = part.iter().map(finding).collect();
-        let findings: Vec<AssessedFinding<'_>> = part
-            .iter()
-            .zip(findings)
-            .map(|((key, _), finding)| AssessedFinding { repo, version: &key.version, finding })
-            .collect();
+        let keys: Vec<&FindingKey> = part.iter().map(|(key, _)| *key).collect();
+        let names = names(tx, &keys).await?;
+        let findings = part.iter().map(|(key, best)| AssessedFinding {
+            repo,
+            version: &key.version,
+            finding: finding(key, names.get(key), &best.component, &best.purl),
+        });
+        let findings: Vec<AssessedFinding<'_>> = findings.collect();
         let assessed = assess(tx, &Reader::Server, &findings).await?;
-        let keys = part.iter().zip(assessed).filter(|(_, assessed)| assessed.is_closed);
-        closed.extend(keys.map(|((key, _), _)| key.clone()));
+        let keys = keys.into_iter().zip(assessed).filter(|(_, assessed)| assessed.is_closed);
+        closed.extend(keys.map(|(key, _)| key.clone()));
     }
     Ok(closed)
 }
 
+/// The ids that all records about these findings have and name: an advisory about one of them is about the vulnerability.
+pub(super) async fn names(tx: &mut ReadTx, keys: &[&FindingKey]) -> Result<BTreeMap<FindingKey, BTreeSet<String>>> {
+    let mut names: BTreeMap<FindingKey, BTreeSet<String>> = BTreeMap::new();
+    if keys.is_empty() {
+        return Ok(names);
+    }
+    let mut sql = Sql::new("WITH wanted (vulnerability, package, version) AS (VALUES ");
+    for (at, key) in keys.iter().enumerate() {
+        sql.bind(if at == 0 { "(" } else { ", (" }, &key.vulnerability);
+        sql.bind(", ", &key.version.package).bind(", ", &key.version.version).push(")");
+    }
+    let hint = tx.index_hint("package_matches_by_vulnerability");
+    sql.push(&format!(
+        ") SELECT m.package, m.version, m.vulnerability, m.record_id, m.aliases
+         FROM wanted w CROSS JOIN package_matches m {hint}
+         WHERE m.vulnerability = w.vulnerability AND m.package = w.package AND m.version = w.version"
+    ));
+    let read = |row: &Row<'_>| {
+        let key = FindingKey { version: PackageVersion::read(row)?, vulnerability: row.text(2)? };
+        Ok::<_, Error>((key, row.text(3)?, row.text(4)?))
+    };
+    for (key, record_id, aliases) in tx.query(&sql.text, &sql.params, read).await? {
+        let names = names.entry(key).or_default();
+        names.insert(record_id);
+        names.extend(aliases.split_whitespace().map(String::from));
+    }
+    Ok(names)
+}
+
 /// A finding as advisories are matched with it: its ids, its component, and its package URL.
-pub(super) fn finding<'a>(
-    (vulnerability, aliases): (&str, impl Iterator<Item = &'a str>),
-    (component, version): (&str, &PackageVersion),
-    purl: &str,
-) -> Finding {
+pub(super) fn finding(key: &FindingKey, names: Option<&BTreeSet<String>>, component: &str, purl: &str) -> Finding {
     Finding {
-        id: vulnerability.to_owned(),
-        aliases: aliases.map(String::from).collect(),
+        id: key.vulnerability.clone(),
+        aliases: names.into_iter().flatten().cloned().collect(),
         package: component.to_owned(),
-        version: version.version.clone(),
+        version: key.version.version.clone(),
         purl: purl.to_owned(),
         ..Finding::default()
     }

@@ -94,7 +94,7 @@ async fn about(tx: &mut ReadTx, image: &WaitingImage, count: usize) -> Result<Op
 }
 
 /// The other ids that the records of these findings name, and the names of their sources.
-pub(super) async fn record_names(
+async fn record_names(
     tx: &mut ReadTx,
     findings: &[(FindingKey, BestMatch)],
 ) -> Result<BTreeMap<(PackageVersion, String), (String, String)>> {

@@ -71,12 +71,14 @@ enum State {
 /// What changes in some of the waiting images.
 pub(super) struct ImageChanges(Vec<ImageChange>);
 
-pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<ImageChanges>> {
-    let sql = "SELECT repo, digest, noted FROM waiting_images ORDER BY repo, digest LIMIT $1";
-    let read =
-        |row: &Row<'_>| Ok::<_, Error>(WaitingImage { repo: row.text(0)?, digest: row.text(1)?, noted: row.int(2)? });
+/// Those after a place, or from the beginning if none wait there.
+pub(super) async fn next(tx: &mut ReadTx, after: &InRepo) -> Result<Option<ImageChanges>> {
+    let mut waiting = waiting(tx, after).await?;
+    if waiting.is_empty() {
+        waiting = self::waiting(tx, &InRepo::default()).await?;
+    }
     let (mut changes, mut examined) = (Vec::new(), 0);
-    for image in tx.query(sql, &[Value::Int(MAX_IMAGES)], read).await? {
+    for image in waiting {
         let (change, count) = compare(tx, image).await?;
         changes.push(change);
         examined += count;
@@ -85,6 +87,14 @@ pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<ImageChanges>> {
         }
     }
     Ok(Some(ImageChanges(changes)).filter(|changes| !changes.0.is_empty()))
+}
+
+async fn waiting(tx: &mut ReadTx, after: &InRepo) -> Result<Vec<WaitingImage>> {
+    let sql = "SELECT repo, digest, noted FROM waiting_images WHERE (repo, digest) > ($1, $2)
+               ORDER BY repo, digest LIMIT $3";
+    let read =
+        |row: &Row<'_>| Ok::<_, Error>(WaitingImage { repo: row.text(0)?, digest: row.text(1)?, noted: row.int(2)? });
+    tx.query(sql, &[Value::from(&after.0), Value::from(&after.1), Value::Int(MAX_IMAGES)], read).await
 }
 
 /// What changes in the image, and how many findings were looked at.
@@ -232,6 +242,11 @@ async fn reasons<'a>(
 }
 
 impl ImageChanges {
+    /// The last image that was compared.
+    pub(super) fn last(&self) -> Option<InRepo> {
+        self.0.last().map(|change| change.image.key())
+    }
+
     pub(super) async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
         for change in &self.0 {
             change.write(tx, contract, now).await?;

@@ -10,8 +10,9 @@ use bowline_registry::components::{InRepo, repo_names, tags, unindexed_sboms, wi
 use bowline_store::{ReadTx, Row};
 use prost::Message as _;
 
-use super::advisories::{Assessed, AssessedFinding, assess, finding};
+use super::advisories::{Assessed, AssessedFinding, assess, finding, names};
 use super::conditions::Conditions;
+use super::image_findings::FindingKey;
 use super::positions::Position;
 use super::search::{Affected, Search};
 use crate::posture::applicable::Reader;
@@ -48,7 +49,14 @@ async fn shown(
     affected: Vec<Affected>,
 ) -> Result<Vec<own::VulnerableComponent>> {
     let may_list = |group: &str| call.holds(group, Capability::CapAdvisoriesList);
-    let findings: Vec<AssessedFinding<'_>> = affected.iter().map(Affected::to_assess).collect();
+    let keys: Vec<FindingKey> = affected.iter().map(Affected::key).collect();
+    let names = names(tx, &keys.iter().collect::<Vec<_>>()).await?;
+    let findings = affected.iter().zip(&keys).map(|(one, key)| AssessedFinding {
+        repo: &one.position.repo,
+        version: &one.component.version,
+        finding: finding(key, names.get(key), &one.component.name, &one.component.purl),
+    });
+    let findings: Vec<AssessedFinding<'_>> = findings.collect();
     let assessed = assess(tx, &Reader::Caller(&may_list), &findings).await?;
     let images: BTreeSet<InRepo> = affected.iter().map(|one| one.position.image()).collect();
     let tags = tags(tx, &images).await?;
@@ -78,11 +86,8 @@ async fn shown(
 }
 
 impl Affected {
-    fn to_assess(&self) -> AssessedFinding<'_> {
-        let Affected { position, component, stored } = self;
-        let ids = stored.aliases.split_whitespace().chain([stored.record_id.as_str()]);
-        let finding = finding((&stored.vulnerability, ids), (&component.name, &component.version), &component.purl);
-        AssessedFinding { repo: &position.repo, version: &component.version, finding }
+    fn key(&self) -> FindingKey {
+        FindingKey { vulnerability: self.stored.vulnerability.clone(), version: self.component.version.clone() }
     }
 }
 

@@ -27,14 +27,16 @@ mod search;
 mod spread;
 mod versions;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_contract::Contract;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::matches::ListMatches;
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::{Handlers, handler, lease};
+use bowline_registry::components::InRepo;
 use bowline_store::{Db, Engine, ReadTx, WriteTx};
+
+use self::advisories::AdvisoryAlias;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.heavy_read::<ListMatches>(handler!(list::list))
@@ -53,8 +55,27 @@ pub struct Matcher {
     contract: Arc<Contract>,
     /// Name of this replica in the lease.
     holder: String,
+    turns: Arc<Mutex<Turns>>,
+}
+
+/// Where the steps are: each continues after the one before and begins again at the end, so that an organization whose
+/// images are noted without end keeps no other waiting.
+#[derive(Clone, Default)]
+struct Turns {
     /// How many steps were taken.
-    taken: Arc<AtomicU32>,
+    taken: u32,
+    image: InRepo,
+    advisory: AdvisoryAlias,
+}
+
+impl Turns {
+    fn follow(&mut self, step: &Step) {
+        match step {
+            Step::Compare(changes) => self.image = changes.last().unwrap_or_default(),
+            Step::NoteAssessed(images) => self.advisory = images.last().cloned().unwrap_or_default(),
+            _ => {}
+        }
+    }
 }
 
 /// What a step is to write.
@@ -71,7 +92,7 @@ enum Step {
 
 impl Matcher {
     pub fn new(db: Db, contract: Arc<Contract>, holder: String) -> Matcher {
-        Matcher { db, contract, holder, taken: Arc::default() }
+        Matcher { db, contract, holder, turns: Arc::default() }
     }
 
     /// Runs one step; false if there is nothing to do here.
@@ -83,8 +104,10 @@ impl Matcher {
         if !self.db.read(|tx| Box::pin(has_work(tx))).await? || !self.take_lease(now).await? {
             return Ok(false);
         }
-        let images_first = self.taken.fetch_add(1, Ordering::Relaxed).is_multiple_of(IMAGES_FIRST);
-        let Some(step) = self.db.read(move |tx| Box::pin(next(tx, images_first))).await? else { return Ok(false) };
+        let turns = self.turns();
+        let step = self.db.read(move |tx| Box::pin(async move { next(tx, &turns).await }));
+        let Some(step) = step.await? else { return Ok(false) };
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).follow(&step);
         let matcher = Arc::new((self.clone(), step, now));
         // An event that was delivered must not be written a second time.
         if matches!(matcher.1, Step::Compare(_)) {
@@ -99,6 +122,12 @@ impl Matcher {
             Box::pin(async move { matcher.0.write(tx, &matcher.1, matcher.2).await })
         });
         written.await
+    }
+
+    fn turns(&self) -> Turns {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.taken = turns.taken.wrapping_add(1);
+        turns.clone()
     }
 
     async fn write(&self, tx: &mut WriteTx, step: &Step, now: Micros) -> Result<bool> {
@@ -152,8 +181,10 @@ async fn has_work(tx: &mut ReadTx) -> Result<bool> {
 
 /// Commits come first, so that their records are soon matched while many SBOMs wait, and images last, so that their findings
 /// change together.
-async fn next(tx: &mut ReadTx, images_first: bool) -> Result<Option<Step>> {
-    if images_first && let Some(step) = next_of_images(tx).await? {
+async fn next(tx: &mut ReadTx, turns: &Turns) -> Result<Option<Step>> {
+    if turns.taken.is_multiple_of(IMAGES_FIRST)
+        && let Some(step) = next_of_images(tx, turns).await?
+    {
         return Ok(Some(step));
     }
     if let Some(touched) = follow::next(tx).await? {
@@ -168,18 +199,18 @@ async fn next(tx: &mut ReadTx, images_first: bool) -> Result<Option<Step>> {
     if let Some(checked) = versions::next_checked(tx).await? {
         return Ok(Some(Step::Check(checked)));
     }
-    next_of_images(tx).await
+    next_of_images(tx, turns).await
 }
 
-async fn next_of_images(tx: &mut ReadTx) -> Result<Option<Step>> {
+async fn next_of_images(tx: &mut ReadTx, turns: &Turns) -> Result<Option<Step>> {
     if let Some(sboms) = spread::next_versions(tx).await? {
         return Ok(Some(Step::NoteSboms(sboms)));
     }
     if let Some(images) = spread::next_sboms(tx).await? {
         return Ok(Some(Step::NoteImages(images)));
     }
-    if let Some(images) = advisories::next(tx).await? {
+    if let Some(images) = advisories::next(tx, &turns.advisory).await? {
         return Ok(Some(Step::NoteAssessed(images)));
     }
-    Ok(image_findings::next(tx).await?.map(Step::Compare))
+    Ok(image_findings::next(tx, &turns.image).await?.map(Step::Compare))
 }
