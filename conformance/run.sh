@@ -86,6 +86,12 @@ if [[ " $suites " == *" gate "* ]]; then
       GOBIN=$cache/cosign/$version GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath "github.com/sigstore/cosign/v${version%%.*}/cmd/cosign@v$version"
     fi
   done
+  export FULCIO=$cache/fulcio/1.8.8/fulcio TIMESTAMP_SERVER=$cache/timestamp-server/2.1.2/timestamp-server
+  if [ ! -x "$FULCIO" ] || [ ! -x "$TIMESTAMP_SERVER" ]; then
+    say "building Fulcio and a timestamp authority (minutes the first time)"
+    GOBIN=$(dirname "$FULCIO") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/sigstore/fulcio@v1.8.8
+    GOBIN=$(dirname "$TIMESTAMP_SERVER") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/sigstore/timestamp-authority/v2/cmd/timestamp-server@v2.1.2
+  fi
 fi
 
 if [[ " $suites " == *" clients "* ]]; then

@@ -1,10 +1,12 @@
 // Image policies with the programs that people sign, push and pull with, unmodified: cosign of two versions signs and
-// attests with a key, and skopeo, crane, buildah and podman pull what the rules let through, and print why not otherwise.
+// attests with a key, and without one by a certificate of Fulcio and a timestamp under a root of their own; skopeo, crane,
+// buildah and podman pull what the rules let through, and print why not otherwise.
 //
 //   BASE_URL, OPERATOR_TOKEN   the server
 //   BOWLINE                    its binary
 //   PROVIDER                   provider.json of the identity provider
 //   CRANE, COSIGN2, COSIGN3    the binaries of crane, cosign 2 and cosign 3
+//   FULCIO, TIMESTAMP_SERVER   those of Fulcio and of a timestamp authority
 //   UPDATE_GOLDEN=1            write the table of what each client prints again
 // skopeo, buildah and podman are on the PATH.
 import { spawnSync } from 'node:child_process';
@@ -13,8 +15,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
+import { IdentityProvider } from '../walk/lib/idp.mjs';
+import { person, startFulcio, startTimestamps, stop } from './authorities.mjs';
 
-const { BASE_URL, BOWLINE, CRANE, COSIGN2, COSIGN3, UPDATE_GOLDEN } = process.env;
+const { BASE_URL, BOWLINE, CRANE, COSIGN2, COSIGN3, FULCIO, PROVIDER, TIMESTAMP_SERVER, UPDATE_GOLDEN } = process.env;
 const host = new URL(BASE_URL).host;
 const work = mkdtempSync(join(tmpdir(), 'gate.'));
 // Of the credential helper: programs refuse to run what is in their working directory.
@@ -22,6 +26,7 @@ const helpers = join(work, 'helpers');
 mkdirSync(helpers);
 const golden = join(dirname(fileURLToPath(import.meta.url)), 'golden.txt');
 const PROVENANCE = 'https://slsa.dev/provenance/v1';
+const BUILDER = 'builder@example.com';
 
 /** A home of its own, in which `run` runs a command. */
 function home(name, config) {
@@ -75,13 +80,38 @@ function push(at, repo, name) {
 }
 
 const unlogged = { [COSIGN2]: ['--tlog-upload=false'], [COSIGN3]: ['--tlog-upload=false', '--use-signing-config=false'] };
+const attestation = ['--type', PROVENANCE, '--predicate', 'predicate.json'];
 
-function sign(at, cosign, key, image) {
-  return at.run(cosign, 'sign', '--yes', '--key', key, ...unlogged[cosign], '--allow-http-registry', image);
+/** Options of cosign to sign with a key. */
+const withKey = (cosign, key) => ['--key', key, ...unlogged[cosign]];
+
+/** Signs or attests. */
+function cosigned(at, cosign, image, options) {
+  const [what, ...more] = options;
+  return at.run(cosign, what, '--yes', ...more, '--allow-http-registry', image);
 }
 
-function attest(at, cosign, key, image) {
-  return at.run(cosign, 'attest', '--yes', '--key', key, ...unlogged[cosign], '--allow-http-registry', '--type', PROVENANCE, '--predicate', 'predicate.json', image);
+/** Options of cosign to sign without a key: as a person that a Fulcio certifies, in a bundle. */
+function withoutKey(at, cosign, fulcio, token) {
+  const files = [`${fulcio.name}-signing.json`, `${fulcio.name}-root.json`].map((name) => join(at.directory, name));
+  return ['--signing-config', files[0], '--trusted-root', files[1], '--identity-token', token, ...(cosign === COSIGN2 ? ['--new-bundle-format'] : [])];
+}
+
+/** Options of cosign 2 to sign without a key, in the format from before bundles. */
+const beforeBundles = (fulcio, timestamps, token) => [
+  '--fulcio-url', fulcio.url, '--timestamp-server-url', timestamps.url, '--insecure-skip-verify', '--tlog-upload=false', '--identity-token', token,
+];
+
+/** Tells cosign where the authorities are; returns their root. */
+function introduce(at, fulcio, timestamps) {
+  const since = 'start-time=2020-01-01T00:00:00Z';
+  const service = ({ url }) => `url=${url},api-version=1,${since},operator=example.com`;
+  const trusted = ({ url, chain }) => `url=${url},certificate-chain=${chain},${since}`;
+  succeeds(`cosign notes the ${fulcio.name} Fulcio`, at.run(COSIGN3, 'signing-config', 'create', '--fulcio', service(fulcio),
+    '--tsa', service(timestamps), '--tsa-config', 'ANY', '--out', `${fulcio.name}-signing.json`));
+  succeeds(`cosign writes the root of the ${fulcio.name} Fulcio`, at.run(COSIGN3, 'trusted-root', 'create', '--fulcio', trusted(fulcio),
+    '--tsa', trusted(timestamps), '--out', `${fulcio.name}-root.json`));
+  return readFileSync(join(at.directory, `${fulcio.name}-root.json`), 'utf8');
 }
 
 /** A signature in the format of another program, as an artifact that refers to the image. */
@@ -143,7 +173,13 @@ async function checked(repoUid, image) {
   return results;
 }
 
+const provider = new IdentityProvider(PROVIDER);
 try {
+  const fulcio = {};
+  for (const name of ['own', 'strange']) {
+    fulcio[name] = { name, ...(await startFulcio({ binary: FULCIO, directory: join(work, name), issuer: provider.issuer })) };
+  }
+  const timestamps = await startTimestamps({ binary: TIMESTAMP_SERVER, directory: work });
   const { organization, identity, upstream } = await owned(`gate ${process.pid}`, 'walk-gate');
   const repo = `${host}/${organization}/team/app`;
   const owner = home('owner', {});
@@ -157,23 +193,38 @@ try {
     succeeds(`cosign makes the ${name} key`, owner.run(COSIGN2, 'generate-key-pair', '--output-key-prefix', name));
   }
   writeFileSync(join(owner.directory, 'predicate.json'), JSON.stringify({ buildDefinition: { buildType: 'https://example.com/build' }, runDetails: { builder: { id: 'https://example.com/builder' } } }));
+  const root = introduce(owner, fulcio.own, timestamps);
+  introduce(owner, fulcio.strange, timestamps);
+  const builder = person(provider, BUILDER);
+  const somebody = person(provider, 'somebody@example.com');
+  // The name of an image, which cosign signs it, and how.
+  const signed = {
+    'signed and attested by cosign 2': ['cosign-two', COSIGN2, withKey(COSIGN2, 'right.key')],
+    'signed and attested by cosign 3': ['cosign-three', COSIGN3, withKey(COSIGN3, 'right.key')],
+    'signed and attested without a key by cosign 2': ['keyless-two', COSIGN2, withoutKey(owner, COSIGN2, fulcio.own, builder)],
+    'signed and attested without a key by cosign 3': ['keyless-three', COSIGN3, withoutKey(owner, COSIGN3, fulcio.own, builder)],
+    'signed with another key': ['other-key', COSIGN2, withKey(COSIGN2, 'other.key')],
+    'signed without a key as somebody else': ['somebody', COSIGN3, withoutKey(owner, COSIGN3, fulcio.own, somebody)],
+    'signed without a key under another root': ['other-root', COSIGN3, withoutKey(owner, COSIGN3, fulcio.strange, builder)],
+    'signed without a key in the format before bundles': ['before-bundles', COSIGN2, beforeBundles(fulcio.own, timestamps, builder)],
+  };
   const images = {};
-  for (const [what, name] of [
-    ['signed and attested by cosign 2', 'cosign-two'], ['signed and attested by cosign 3', 'cosign-three'], ['signed with another key', 'other-key'],
-    ['signed in another format', 'other-format'], ['signed and not attested', 'no-attestation'], ['not signed', 'nothing'],
-  ]) images[what] = push(owner, repo, name);
-  for (const [what, cosign] of [['signed and attested by cosign 2', COSIGN2], ['signed and attested by cosign 3', COSIGN3]]) {
-    succeeds(`an image is ${what}: signature`, sign(owner, cosign, 'right.key', images[what]));
-    succeeds(`an image is ${what}: attestation`, attest(owner, cosign, 'right.key', images[what]));
+  for (const [what, [name, cosign, options]] of Object.entries(signed)) {
+    images[what] = push(owner, repo, name);
+    succeeds(`an image is ${what}: signature`, cosigned(owner, cosign, images[what], ['sign', ...options]));
+    succeeds(`an image is ${what}: attestation`, cosigned(owner, cosign, images[what], ['attest', ...attestation, ...options]));
   }
-  succeeds('an image is signed with another key', sign(owner, COSIGN2, 'other.key', images['signed with another key']));
-  succeeds('and attested with it', attest(owner, COSIGN2, 'other.key', images['signed with another key']));
-  succeeds('an image is signed and not attested', sign(owner, COSIGN2, 'right.key', images['signed and not attested']));
+  for (const [what, name] of [['signed in another format', 'other-format'], ['signed and not attested', 'no-attestation'], ['not signed', 'nothing']]) {
+    images[what] = push(owner, repo, name);
+  }
+  succeeds('an image is signed and not attested', cosigned(owner, COSIGN2, images['signed and not attested'], ['sign', ...withKey(COSIGN2, 'right.key')]));
   await signedElsewhere(owner, repo, images['signed in another format']);
 
   const { repos } = await call('GET', `/registry/v2/repos?uidp.descendantsOf=${organization}&name=app`);
   const uid = repos[0].uid;
-  const signers = { publicKeys: [readFileSync(join(owner.directory, 'right.pub'), 'utf8')] };
+  const signers = {
+    publicKeys: [readFileSync(join(owner.directory, 'right.pub'), 'utf8')], certificates: [{ identity: BUILDER, issuer: provider.issuer }],
+  };
   const rules = (mode) => [
     { name: 'signed', mode, signature: { signers } },
     { name: 'built', mode, attestation: { predicateType: PROVENANCE, signers } },
@@ -181,10 +232,10 @@ try {
   const names = Object.entries(images).map(([, image]) => [image.split('@')[1], 'DIGEST']).concat([[uid, 'REPOSITORY'], [organization, 'ORGANIZATION']]);
   const rows = ['# What clients print about images that a policy requires to be signed and attested', ''];
   for (const mode of ['IMAGE_POLICY_MODE_LOG', 'IMAGE_POLICY_MODE_ENFORCE']) {
-    await call('PATCH', `/imagepolicies/v1/scopes/${uid}?update_mask=rules`, { rules: rules(mode) });
+    await call('PATCH', `/imagepolicies/v1/scopes/${uid}?update_mask=rules,trusted_root`, { rules: rules(mode), trustedRoot: root });
     rows.push(...table(mode, reader, images, names));
   }
-  const passes = ['signed and attested by cosign 2', 'signed and attested by cosign 3'];
+  const passes = Object.keys(signed).slice(0, 4);
   for (const [what, image] of Object.entries(images)) {
     const results = await checked(uid, image);
     const denied = results.filter((one) => one.result !== 'ALLOWED').length;
@@ -203,5 +254,6 @@ try {
   console.error(`gate: FAILED after ${checks()} checks: ${error.stack}`);
   process.exitCode = 1;
 } finally {
+  stop();
   rmSync(work, { recursive: true, force: true });
 }
