@@ -36,6 +36,8 @@ const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 /// The annotation with a plain signature.
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+/// Annotation of a layer that was signed with a certificate before there were bundles.
+const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 
 /// Which parts of the evidence the rules need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +89,19 @@ enum Kind {
     Payload(String),
     Envelope,
     Bundle,
+    /// Signed with a certificate that lies beside it.
+    Certified(Box<Kind>),
+}
+
+impl Kind {
+    fn of(self, bytes: Vec<u8>) -> SignedDocument {
+        match self {
+            Kind::Payload(signature) => SignedDocument::Payload(bytes, signature),
+            Kind::Envelope => SignedDocument::Envelope(bytes),
+            Kind::Bundle => SignedDocument::Bundle(bytes),
+            Kind::Certified(kind) => SignedDocument::Certified(Box::new(kind.of(bytes))),
+        }
+    }
 }
 
 /// The policies that apply to a repository, from the organization down to it.
@@ -292,15 +307,20 @@ impl Gathered {
 
 /// The documents that a layer may be: a payload may have several signatures.
 fn kinds(layer: &Layer, annotated: &[SignatureLayer]) -> Vec<Kind> {
+    let mut of_layer = annotated.iter().filter(|one| one.digest == layer.digest).map(|one| &one.annotations);
     match layer.media_type.as_str() {
         PLAIN_SIGNATURE => {
-            let of_layer = annotated.iter().filter(|one| one.digest == layer.digest);
-            of_layer.filter_map(|one| one.annotations.get(SIGNATURE)).cloned().map(Kind::Payload).collect()
+            let signed = of_layer.filter_map(|found| Some((found.get(SIGNATURE)?.clone(), found)));
+            signed.map(|(signature, found)| certified(Kind::Payload(signature), found)).collect()
         }
-        ENVELOPE => vec![Kind::Envelope],
+        ENVELOPE => vec![of_layer.next().map_or(Kind::Envelope, |found| certified(Kind::Envelope, found))],
         other if other.starts_with(BUNDLE) => vec![Kind::Bundle],
         _ => Vec::new(),
     }
+}
+
+fn certified(kind: Kind, annotations: &BTreeMap<String, String>) -> Kind {
+    if annotations.contains_key(CERTIFICATE) { Kind::Certified(Box::new(kind)) } else { kind }
 }
 
 async fn sboms(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<components::SbomFacts> {
@@ -344,11 +364,7 @@ impl Documents {
                 }
             }
             let bytes = read.get(&layer.digest).cloned().unwrap_or_default();
-            evidence.documents.push(match kind {
-                Kind::Payload(signature) => SignedDocument::Payload(bytes, signature),
-                Kind::Envelope => SignedDocument::Envelope(bytes),
-                Kind::Bundle => SignedDocument::Bundle(bytes),
-            });
+            evidence.documents.push(kind.of(bytes));
         }
         self.work(move || {
             evidence.add_findings(findings)?;

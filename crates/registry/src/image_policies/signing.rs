@@ -26,6 +26,8 @@ pub(super) enum SignedDocument {
     Envelope(Vec<u8>),
     /// A bundle of Sigstore.
     Bundle(Vec<u8>),
+    /// One with a certificate beside it, which proves nothing outside of a bundle: the key may be accepted all the same.
+    Certified(Box<SignedDocument>),
 }
 
 /// What a verified document claims about an image.
@@ -45,6 +47,8 @@ pub(super) enum Flaw {
     OtherSubject,
     /// Its signature verifies with none of the accepted keys, and it has no certificate.
     OtherKey,
+    /// The same, and its certificate is not in a bundle.
+    NoBundle,
     /// Its certificate names another identity or issuer.
     OtherIdentity,
     /// Its certificate, or the proof of its time, does not verify by the trusted root.
@@ -57,6 +61,9 @@ impl Flaw {
             Flaw::Malformed => "cannot be read",
             Flaw::OtherSubject => "is about another digest",
             Flaw::OtherKey => "is not by an accepted key",
+            Flaw::NoBundle => {
+                "has a certificate outside of a bundle, which proves nothing: sign with cosign 3, or 2 with --new-bundle-format"
+            }
             Flaw::OtherIdentity => "has a certificate with another identity or issuer",
             Flaw::Untrusted => "has a certificate or time that does not verify by the trusted root",
         }
@@ -140,6 +147,10 @@ pub(super) fn verify(
             envelope_claim(&envelope, signers, about)
         }
         SignedDocument::Bundle(bytes) => bundle_claim(bytes, signers, root, about),
+        SignedDocument::Certified(document) => verify(document, signers, root, about).map_err(|flaw| match flaw {
+            Flaw::OtherKey => Flaw::NoBundle,
+            other => other,
+        }),
     }
 }
 

@@ -75,6 +75,9 @@ fn a_plain_signature_is_of_an_accepted_key_and_about_the_image() {
     let SignedDocument::Payload(_, signature) = &signed else { panic!("no payload") };
     let moved = SignedDocument::Payload(payload('b'), signature.clone());
     assert_eq!(verify(&moved, &signers(&[&key]), None, &about('b')), Err(Flaw::OtherKey), "the payload was replaced");
+    let certified = SignedDocument::Certified(Box::new(signed));
+    assert_eq!(verify(&certified, &signers(&[&key]), None, &about('a')), Ok(Claim::Signature));
+    assert_eq!(verify(&certified, &signers(&[&other]), None, &about('a')), Err(Flaw::NoBundle));
     let nonsense = SignedDocument::Payload(payload('a'), "no base64".into());
     assert_eq!(verify(&nonsense, &signers(&[&key]), None, &about('a')), Err(Flaw::Malformed));
     assert_eq!(verify(&plain(&key, b"{}".to_vec()), &signers(&[&key]), None, &about('a')), Err(Flaw::Malformed));
