@@ -168,6 +168,15 @@ impl WriteTx {
         Ok(changed)
     }
 
+    /// Whether other writes wait for this one, so that background work should end here and go on in a next transaction.
+    /// Never on PostgreSQL, where they do not.
+    pub fn others_wait(&self) -> bool {
+        match &self.read.inner {
+            Inner::Sqlite(tx) => tx.others_wait(),
+            Inner::Postgres(_) => false,
+        }
+    }
+
     /// Runs several statements without parameters (a migration's text).
     pub(crate) async fn execute_batch(&mut self, sql: &str) -> Result<(), StoreError> {
         self.usable()?;

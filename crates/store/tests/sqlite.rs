@@ -265,3 +265,32 @@ async fn statements_are_planned_without_what_was_counted_before() {
     assert!(tables_of_statistics(&db).await.is_empty(), "opening forgets what somebody counted");
     assert_eq!(ids(&db).await, ["a"]);
 }
+
+/// A write that tells whether others waited for it.
+async fn asking(db: &Db) -> bool {
+    db.write(|tx| Box::pin(async move { Ok::<_, StoreError>(tx.others_wait()) })).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_knows_whether_others_wait_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path()).await;
+    assert!(!asking(&db).await);
+    let release = hold(&db).await;
+    let three = async { tokio::join!(asking(&db), write(&db, "a", 0), asking(&db)) };
+    let (three, ()) = tokio::join!(three, async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(release);
+    });
+    assert_eq!((three.0, three.2), (true, false), "the first and the last of a group");
+    // One that fails waits no longer.
+    let release = hold(&db).await;
+    let group = async { tokio::join!(write(&db, "a", 0), asking(&db)) };
+    let (group, ()) = tokio::join!(group, async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(release);
+    });
+    assert_eq!(group.0.unwrap_err().kind(), ErrorKind::UniqueViolation);
+    assert!(!group.1);
+    assert!(!asking(&db).await);
+}

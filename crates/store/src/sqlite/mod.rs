@@ -1,5 +1,6 @@
 //! The embedded engine: inline readers and one writer thread.
 
+mod checkpointer;
 mod reader;
 mod sorter;
 mod writer;
@@ -10,6 +11,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use self::checkpointer::Logged;
 use crate::dry_run::DryRunLimits;
 use crate::error::StoreError;
 use crate::job::{Job, JobKind};
@@ -60,7 +63,7 @@ const WRITER_MMAP: u64 = 256 << 20;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Maximum bytes of the write-ahead log before it is checkpointed.
+/// Bytes of the write-ahead log at which the writer itself checkpoints it, and which stay allocated when it begins anew.
 const LOG: u64 = 64 << 20;
 
 #[derive(Clone)]
@@ -72,7 +75,7 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     pub(crate) async fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
-        let file = Arc::new(File { path: path.to_owned(), options });
+        let file = Arc::new(File { path: path.to_owned(), options, logged: Arc::default(), waiting: Arc::default() });
         let readers = Arc::new(reader::Readers::new(Arc::clone(&file)));
         let writer = writer::Writer::start(Arc::clone(&file), Arc::clone(&readers)).await?;
         Ok(Self { file, readers, writer })
@@ -126,6 +129,9 @@ impl Sqlite {
 struct File {
     path: PathBuf,
     options: SqliteOptions,
+    logged: Arc<Logged>,
+    /// Writes that have been queued and not begun.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl File {
@@ -149,25 +155,23 @@ impl File {
     /// Never creates the file: if it vanishes under a running server, an empty database instead would be the
     /// worst outcome.
     fn open_writer(&self) -> Result<SqliteTx, StoreError> {
-        let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP.min(self.options.mmap_size))?;
+        let mut tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP.min(self.options.mmap_size))?;
         // Statistics of small tables make SQLite scan them when they have become large. Without statistics it goes by
         // the indexes that statements are written for.
         //
-        // A checkpoint holds the writer up for two more flushes and copies every page once, so it comes when
-        // the log has grown to its size limit, not after every few groups. The reserve has room for one.
-        let log = self.options.room.as_ref().map_or(LOG, |room| room.whole().clamp(1 << 20, LOG));
+        // The checkpointer copies the log.
         tx.conn.execute_batch(&format!(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA foreign_keys = ON;
              PRAGMA temp_store = MEMORY;
              PRAGMA cache_size = -65536;
-             PRAGMA journal_size_limit = {log};
-             PRAGMA wal_autocheckpoint = {};
+             PRAGMA journal_size_limit = {};
              DROP TABLE IF EXISTS sqlite_stat1;
              DROP TABLE IF EXISTS sqlite_stat4;",
-            log / PAGE
+            self.longest_log()
         ))?;
+        self.logged.count(&mut tx.conn)?;
         let mode: String = tx.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if mode != "wal" {
             return Err(StoreError::unavailable(format!(
@@ -176,6 +180,18 @@ impl File {
             )));
         }
         Ok(tx)
+    }
+
+    /// The reserve has room for one log.
+    fn longest_log(&self) -> u64 {
+        self.options.room.as_ref().map_or(LOG, |room| room.whole().clamp(1 << 20, LOG))
+    }
+
+    /// A connection that copies the log, and nothing else.
+    fn open_checkpointer(&self) -> Result<Connection, StoreError> {
+        let conn = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?.conn;
+        conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;")?;
+        Ok(conn)
     }
 
     fn open_reader(&self) -> Result<SqliteTx, StoreError> {
@@ -191,7 +207,7 @@ impl File {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // LIKE is case-sensitive on PostgreSQL.
         conn.execute_batch(&format!("PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {mmap_size};"))?;
-        Ok(SqliteTx { conn, rewritten: HashMap::new() })
+        Ok(SqliteTx { conn, rewritten: HashMap::new(), waiting: Arc::clone(&self.waiting) })
     }
 }
 
@@ -200,6 +216,7 @@ pub(crate) struct SqliteTx {
     conn: Connection,
     /// Statement texts with `?n`, so that the rewrite is paid once a connection.
     rewritten: HashMap<Box<str>, Box<str>>,
+    waiting: Arc<AtomicUsize>,
 }
 
 /// Statement texts are static but for the length of `IN` lists; beyond this
@@ -207,6 +224,11 @@ pub(crate) struct SqliteTx {
 const MAX_REWRITTEN: usize = 8192;
 
 impl SqliteTx {
+    /// Whether writes wait for this one.
+    pub(crate) fn others_wait(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     fn text<'s>(rewritten: &'s mut HashMap<Box<str>, Box<str>>, sql: &'s str) -> &'s str {
         if !sql.contains('$') {
             return sql;

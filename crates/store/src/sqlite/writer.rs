@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::control::{checkpoint, connection, control, is_lost, needs_reopen};
 use self::dry_run::DryRun;
+use super::checkpointer::{Checkpointer, Due};
 use super::reader::Readers;
 use super::{File, OpenTransaction, poll_once};
 use crate::dry_run::DryRunLimits;
@@ -40,9 +41,18 @@ struct Queued {
     job: Box<dyn Job>,
     kind: JobKind,
     span: tracing::Span,
+    /// Whether it is among the writes that wait.
+    is_waiting: bool,
 }
 
 impl Queued {
+    /// Takes it from the writes that wait; a job may run twice.
+    fn begin(&mut self, waiting: &AtomicUsize) {
+        if std::mem::take(&mut self.is_waiting) {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// Runs the closure. `true`: keep what it did.
     fn run(&mut self, tx: &mut WriteTx) -> bool {
         let _span = self.span.enter();
@@ -71,7 +81,7 @@ impl Queued {
 pub(super) struct Writer {
     queue: mpsc::Sender<Message>,
     counts: Arc<Counts>,
-    /// Writes that the thread has not come to; dry runs give way to them.
+    /// Writes that the thread has not come to; dry runs and background work give way to them.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -88,28 +98,27 @@ impl Writer {
         let (queue, messages) = mpsc::channel(file.options.queue.max(1));
         let counts = Arc::new(Counts::default());
         let counted = counts.clone();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let to_come = waiting.clone();
+        let waiting = Arc::clone(&file.waiting);
         let (opened, open) = oneshot::channel();
         std::thread::Builder::new()
             .name("bowline-writer".into())
             .spawn(move || {
                 let result = file.create().and_then(|()| file.open_writer());
-                let (conn, result) = match result {
-                    Ok(conn) => (Some(conn), Ok(())),
+                let result = result.and_then(|conn| Ok((conn, Checkpointer::start(Arc::clone(&file))?)));
+                let (begun, result) = match result {
+                    Ok(begun) => (Some(begun), Ok(())),
                     Err(error) => (None, Err(error)),
                 };
-                let start = result.is_ok();
                 let _ = opened.send(result);
-                if start {
+                if let Some((conn, checkpointer)) = begun {
                     Thread {
                         file,
                         readers,
-                        tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))),
+                        checkpointer: Some(checkpointer),
+                        tx: Some(WriteTx::new(Inner::Sqlite(conn))),
                         changes: 0,
                         is_checkpointed: false,
                         counts: counted,
-                        waiting: to_come,
                         dry_runs: VecDeque::new(),
                     }
                     .run(messages);
@@ -131,7 +140,7 @@ impl Writer {
     }
 
     pub(super) async fn write(&self, kind: JobKind, job: Box<dyn Job>) -> Result<(), StoreError> {
-        let queued = Queued { job, kind, span: tracing::Span::current() };
+        let queued = Queued { job, kind, span: tracing::Span::current(), is_waiting: true };
         // With room reserved, nothing can come between the count and the message.
         let room = self.queue.reserve().await.map_err(|_| closed())?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
@@ -141,7 +150,7 @@ impl Writer {
 
     pub(super) async fn dry_run(&self, limits: DryRunLimits, job: Box<dyn Job>) -> Result<(), StoreError> {
         let kind = JobKind { flush: Flush::AtCommit, may_use_reserve: false };
-        let queued = Queued { job, kind, span: tracing::Span::current() };
+        let queued = Queued { job, kind, span: tracing::Span::current(), is_waiting: false };
         let run = DryRun { queued, limits, since: Instant::now(), slices: dry_run::SLICES };
         self.queue.send(Message::DryRun(run)).await.map_err(|_| closed())
     }
@@ -178,6 +187,8 @@ enum Lost {
 struct Thread {
     file: Arc<File>,
     readers: Arc<Readers>,
+    /// `None` once the database is being closed.
+    checkpointer: Option<Checkpointer>,
     /// `None` after an error that a fresh connection may cure.
     tx: Option<WriteTx>,
     /// Rows that the connection had changed at its last checkpoint.
@@ -185,7 +196,6 @@ struct Thread {
     /// Whether all of them are in the database itself.
     is_checkpointed: bool,
     counts: Arc<Counts>,
-    waiting: Arc<AtomicUsize>,
     dry_runs: VecDeque<DryRun>,
 }
 
@@ -197,10 +207,7 @@ impl Thread {
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
-                    Message::Job(job) => {
-                        self.waiting.fetch_sub(1, Ordering::Relaxed);
-                        group.push(job);
-                    }
+                    Message::Job(job) => group.push(job),
                     Message::DryRun(run) => self.dry_runs.push_back(run),
                     Message::CheckpointIfIdle(done) => asking.push(done),
                     Message::Close(done) => {
@@ -217,8 +224,11 @@ impl Thread {
                 self.counts.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
             }
             for queued in &mut group {
+                // One that the disk kept from running has not begun.
+                queued.begin(&self.file.waiting);
                 queued.job.answer();
             }
+            self.keep_log_short();
             if !asking.is_empty() {
                 self.checkpoint_if_idle();
                 for done in asking.drain(..) {
@@ -227,6 +237,7 @@ impl Thread {
             }
         }
         self.readers.close();
+        self.checkpointer = None;
         if let Some(conn) = self.tx.as_ref().and_then(connection) {
             // Another process may read; then the log simply stays.
             let _ = conn.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE);");
@@ -263,6 +274,13 @@ impl Thread {
             (self.changes, self.is_checkpointed) = (changes, false);
         } else if !self.is_checkpointed {
             self.is_checkpointed = checkpoint(&conn.conn);
+        }
+    }
+
+    fn keep_log_short(&mut self) {
+        let due = self.checkpointer.as_mut().map_or(Due::Nothing, Checkpointer::follow);
+        if let Some(conn) = self.tx.as_ref().and_then(connection).filter(|_| due == Due::Checkpoint) {
+            checkpoint(&conn.conn);
         }
     }
 
@@ -308,6 +326,7 @@ impl Thread {
         let flush = if is_scratch { Flush::Later } else { Flush::AtCommit };
         let mut tx = self.begin(flush).map_err(Lost::DiskFailed)?;
         for queued in group {
+            queued.begin(&self.file.waiting);
             let kept = control(&tx, "SAVEPOINT job").is_ok() && {
                 let keep = queued.run(&mut tx);
                 // Asked first: a lost transaction took the savepoint with it.
@@ -335,6 +354,7 @@ impl Thread {
 
     /// One job in a transaction of its own. An error replaces the job's outcome.
     fn alone(&mut self, queued: &mut Queued) -> Result<(), StoreError> {
+        queued.begin(&self.file.waiting);
         let mut tx = self.begin(queued.kind.flush)?;
         if !queued.run(&mut tx) {
             let cause = tx.failure().map(StoreError::replicate);

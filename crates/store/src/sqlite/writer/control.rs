@@ -4,13 +4,13 @@ use rusqlite::ErrorCode;
 
 use crate::error::StoreError;
 use crate::sqlite::SqliteTx;
+use crate::sqlite::checkpointer::{self, Copied};
 use crate::tx::{Inner, WriteTx};
 
 /// Checkpoints as far as readers let it; true if nothing is left. The rest is tried again later.
 pub(super) fn checkpoint(conn: &rusqlite::Connection) -> bool {
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read) {
-        Ok((logged, copied)) => copied >= logged,
+    match checkpointer::checkpoint(conn) {
+        Ok(copied) => copied.is_some_and(|Copied { logged, copied }| copied >= logged),
         Err(error) => {
             tracing::warn!(%error, "the log of the database was not checkpointed; tried again");
             false

@@ -44,7 +44,7 @@ impl Thread {
     pub(super) fn dry_run(&mut self, mut run: DryRun) -> Option<DryRun> {
         let is_due = run.is_due();
         let from = Instant::now() + if is_due { SLICE } else { Duration::ZERO };
-        let budget = Budget::new(run.limits, Some(GivesWay { waiting: self.waiting.clone(), from }));
+        let budget = Budget::new(run.limits, Some(GivesWay { waiting: Arc::clone(&self.file.waiting), from }));
         match self.begin(Flush::AtCommit) {
             Ok(tx) => self.run_and_roll_back(tx, &mut run.queued, &budget),
             Err(error) => run.queued.job.fail(error),
