@@ -48,10 +48,10 @@ pub struct ImportCommand {
 }
 
 /// What is sent at once: a short transaction of the server's one writer.
-const RECORDS_AT_ONCE: usize = 256;
+const RECORDS_AT_ONCE: usize = 16;
 const BYTES_AT_ONCE: usize = 1 << 20;
 /// Ids that are removed at once.
-const REMOVED_AT_ONCE: usize = 1000;
+const REMOVED_AT_ONCE: usize = 100;
 
 pub(super) async fn run(command: ImportCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;

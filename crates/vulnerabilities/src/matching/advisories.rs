@@ -16,7 +16,7 @@ use crate::records::VISIBLE;
 
 /// Aliases of advisories that one step looks at, and images that it notes.
 const MAX_ALIASES: i64 = 50;
-const MAX_IMAGES: usize = 500;
+const MAX_IMAGES: usize = 100;
 /// Ids of one vulnerability that are looked for.
 const MAX_IDS: i64 = 200;
 /// Findings whose advisories are read at once.

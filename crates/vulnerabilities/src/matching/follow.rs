@@ -6,7 +6,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use crate::records::{IN_A_LIST, among};
 
 /// Ids of records that one step looks at.
-const AT_ONCE: usize = 500;
+const AT_ONCE: usize = 100;
 
 /// The packages of some records that a commit touched, and how far the matches have then come.
 pub(super) struct TouchedPackages {

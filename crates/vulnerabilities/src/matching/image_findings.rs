@@ -247,9 +247,13 @@ impl ImageChanges {
         self.0.last().map(|change| change.image.key())
     }
 
+    /// Writes the first image, or all if no other write waits; the rest still waits.
     pub(super) async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
         for change in &self.0 {
             change.write(tx, contract, now).await?;
+            if tx.others_wait() {
+                break;
+            }
         }
         Ok(())
     }

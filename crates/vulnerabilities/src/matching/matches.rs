@@ -17,6 +17,8 @@ const MAX_VERSIONS: i64 = 100;
 const AT_ONCE: usize = 10;
 /// Number of matches after which a step ends early.
 const ENOUGH: usize = 500;
+/// Versions that are written before other writes have their turn.
+const VERSIONS_WRITTEN: usize = 4;
 /// Rows that one statement writes or deletes.
 const WRITTEN_AT_ONCE: usize = 50;
 
@@ -41,6 +43,7 @@ type Content = (i64, i64);
 /// and go are known here.
 #[derive(Default)]
 pub(super) struct Changes {
+    /// In order, and so are the matches.
     versions: Vec<PackageVersion>,
     /// Matches that are no longer, each with the id of its record.
     removed: Vec<(PackageVersion, String)>,
@@ -174,20 +177,41 @@ async fn stored(tx: &mut ReadTx, waiting: &[Waiting]) -> Result<BTreeMap<(Packag
 }
 
 impl Changes {
+    /// Writes the first versions, or all if no other write waits; the rest still waits.
     pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
-        for part in self.removed.chunks(WRITTEN_AT_ONCE) {
-            delete(tx, part).await?;
+        let (mut removed, mut added) = (&self.removed[..], &self.added[..]);
+        for versions in self.versions.chunks(VERSIONS_WRITTEN) {
+            let is_of_these = |version: &PackageVersion| versions.last().is_some_and(|last| version <= last);
+            let of_these = removed.split_at(removed.partition_point(|(version, _)| is_of_these(version)));
+            let new = added.split_at(added.partition_point(|added| is_of_these(&added.version)));
+            write(tx, versions, of_these.0, new.0).await?;
+            (removed, added) = (of_these.1, new.1);
+            if tx.others_wait() {
+                break;
+            }
         }
-        for part in self.added.chunks(WRITTEN_AT_ONCE) {
-            upsert(tx, part).await?;
-        }
-        let changed = self.removed.iter().map(|(version, _)| version);
-        let added = self.added.iter().filter(|added| added.concerns_images()).map(|added| &added.version);
-        spread::note_versions(tx, &changed.chain(added).collect()).await?;
-        // A version whose SBOM was deleted meanwhile still waits for its check.
-        let matched = "UPDATE package_versions SET state = 0 WHERE state = 1 AND";
-        PackageVersion::for_each(tx, matched, &self.versions).await
+        Ok(())
     }
+}
+
+async fn write(
+    tx: &mut WriteTx,
+    versions: &[PackageVersion],
+    removed: &[(PackageVersion, String)],
+    added: &[AddedMatch],
+) -> Result<()> {
+    for part in removed.chunks(WRITTEN_AT_ONCE) {
+        delete(tx, part).await?;
+    }
+    for part in added.chunks(WRITTEN_AT_ONCE) {
+        upsert(tx, part).await?;
+    }
+    let changed = removed.iter().map(|(version, _)| version);
+    let added = added.iter().filter(|added| added.concerns_images()).map(|added| &added.version);
+    spread::note_versions(tx, &changed.chain(added).collect()).await?;
+    // A version whose SBOM was deleted meanwhile still waits for its check.
+    let matched = "UPDATE package_versions SET state = 0 WHERE state = 1 AND";
+    PackageVersion::for_each(tx, matched, versions).await
 }
 
 async fn delete(tx: &mut WriteTx, matches: &[(PackageVersion, String)]) -> Result<()> {

@@ -8,9 +8,9 @@ use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 /// Versions that one step looks at, and SBOMs that it notes.
 const MAX_VERSIONS: i64 = 200;
-const SBOMS_OF_VERSIONS: usize = 2000;
+const SBOMS_OF_VERSIONS: usize = 200;
 /// SBOMs that one step looks at.
-const MAX_SBOMS: i64 = 200;
+const MAX_SBOMS: i64 = 100;
 /// Rows that one statement writes.
 const AT_ONCE: usize = 100;
 

@@ -7,9 +7,9 @@ use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 /// SBOMs and components that one step reads.
 const MAX_SBOMS: i64 = 20;
-const MAX_COMPONENTS: usize = 2000;
+const MAX_COMPONENTS: usize = 200;
 /// Versions that one step checks.
-const MAX_CHECKED: i64 = 200;
+const MAX_CHECKED: i64 = 100;
 /// Rows that one statement inserts.
 const AT_ONCE: usize = 100;
 
@@ -56,6 +56,9 @@ impl NewVersions {
     pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
         for slice in &self.0 {
             slice.write(tx).await?;
+            if tx.others_wait() {
+                break;
+            }
         }
         Ok(())
     }

@@ -8,8 +8,9 @@ use super::import_row::{self, ImportRow};
 use super::statements::{delete_records, set_until};
 use super::{NEVER, imports};
 
-/// Records that one step deletes.
-const AT_ONCE: i64 = 250;
+/// Records that one step deletes, and how many of them before other writes have their turn.
+const AT_ONCE: i64 = 100;
+const DELETED_AT_ONCE: usize = 4;
 /// An open import that no one touches for so long is given up: a day, in microseconds.
 const IDLE: Micros = 24 * 3600 * 1_000_000;
 /// How long imports that have ended stay: 400 days, in microseconds. The audit log has them longer.
@@ -57,8 +58,13 @@ async fn delete_replaced(tx: &mut WriteTx) -> Result<bool> {
         let sql = "SELECT n FROM records WHERE source = $1 AND until <= $2 AND until < 2147483647 LIMIT $3";
         let params = [Value::Int(source), Value::Int(generation), Value::Int(AT_ONCE)];
         let replaced = tx.query(sql, &params, number).await?;
+        for part in replaced.chunks(DELETED_AT_ONCE) {
+            delete_records(tx, part).await?;
+            if tx.others_wait() {
+                break;
+            }
+        }
         if !replaced.is_empty() {
-            delete_records(tx, &replaced).await?;
             return Ok(true);
         }
     }
