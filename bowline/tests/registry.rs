@@ -26,6 +26,8 @@ mod fake_upstream;
 mod fetching;
 #[path = "registry/finding_events.rs"]
 mod finding_events;
+#[path = "registry/finding_steps.rs"]
+mod finding_steps;
 #[path = "registry/full_disk.rs"]
 mod full_disk;
 #[path = "registry/hostile.rs"]

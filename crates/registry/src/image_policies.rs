@@ -10,6 +10,7 @@ mod decide;
 mod evidence;
 mod exempt;
 mod gather;
+mod layers;
 mod signing;
 mod stored;
 mod validate;

@@ -6,11 +6,10 @@ use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value, placeholders};
 use prost::Message as _;
-use serde::Deserialize;
 
 use super::evidence::{AppliedPolicy, Evidence, FindingFacts, ImageFacts, ReportFacts, Reports};
 use super::exempt;
-use super::signing::SignedDocument;
+use super::layers::{Annotated, Kind};
 use crate::attached::{self, Documents, Layer};
 use crate::components;
 use crate::images::{self, Shape};
@@ -29,15 +28,6 @@ const MAX_MANIFEST: i64 = 256 << 10;
 const MAX_DOCUMENT: u64 = 16 << 20;
 const MAX_DOCUMENT_BYTES: u64 = 48 << 20;
 const MAX_FINDING_BYTES: i64 = 64 << 20;
-
-/// Media types of the layers of signatures and attestations.
-const PLAIN_SIGNATURE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
-const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
-/// The annotation with a plain signature.
-const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// Annotation of a layer that was signed with a certificate before there were bundles.
-const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 
 /// Which parts of the evidence the rules need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,27 +71,6 @@ pub(crate) struct Gathered {
     probes: Vec<Layer>,
     /// JSON of the findings of reports, by the position of the image and time.
     findings: Vec<(usize, Micros, String)>,
-}
-
-/// What a layer may be.
-enum Kind {
-    /// A payload, with its signature.
-    Payload(String),
-    Envelope,
-    Bundle,
-    /// Signed with a certificate that lies beside it.
-    Certified(Box<Kind>),
-}
-
-impl Kind {
-    fn of(self, bytes: Vec<u8>) -> SignedDocument {
-        match self {
-            Kind::Payload(signature) => SignedDocument::Payload(bytes, signature),
-            Kind::Envelope => SignedDocument::Envelope(bytes),
-            Kind::Bundle => SignedDocument::Bundle(bytes),
-            Kind::Certified(kind) => SignedDocument::Certified(Box::new(kind.of(bytes))),
-        }
-    }
 }
 
 /// The policies that apply to a repository, from the organization down to it.
@@ -188,19 +157,6 @@ async fn members(tx: &mut ReadTx, repo: &Uidp, index: &str) -> Result<(Vec<Strin
     Ok((found.into_iter().collect(), has_more))
 }
 
-#[derive(Deserialize)]
-struct SignatureManifest {
-    #[serde(default)]
-    layers: Vec<SignatureLayer>,
-}
-
-#[derive(Deserialize)]
-struct SignatureLayer {
-    digest: String,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
 impl Gathered {
     /// Adds the signatures and attestations that are attached to a digest, by their subject or a tag of cosign.
     async fn attached(&mut self, tx: &mut ReadTx, repo: &Uidp, about: &str) -> Result<()> {
@@ -233,10 +189,9 @@ impl Gathered {
                 self.evidence.has_more_documents = true;
                 continue;
             };
-            let annotated =
-                serde_json::from_slice::<SignatureManifest>(&content).map(|read| read.layers).unwrap_or_default();
+            let annotated = Annotated::read(&content);
             for layer in attached::layers(tx, repo, &manifest).await? {
-                for kind in kinds(&layer, &annotated) {
+                for kind in annotated.kinds(&layer) {
                     self.documents.push((layer.clone(), kind));
                 }
             }
@@ -303,24 +258,6 @@ impl Gathered {
         }
         Ok(reports)
     }
-}
-
-/// The documents that a layer may be: a payload may have several signatures.
-fn kinds(layer: &Layer, annotated: &[SignatureLayer]) -> Vec<Kind> {
-    let mut of_layer = annotated.iter().filter(|one| one.digest == layer.digest).map(|one| &one.annotations);
-    match layer.media_type.as_str() {
-        PLAIN_SIGNATURE => {
-            let signed = of_layer.filter_map(|found| Some((found.get(SIGNATURE)?.clone(), found)));
-            signed.map(|(signature, found)| certified(Kind::Payload(signature), found)).collect()
-        }
-        ENVELOPE => vec![of_layer.next().map_or(Kind::Envelope, |found| certified(Kind::Envelope, found))],
-        other if other.starts_with(BUNDLE) => vec![Kind::Bundle],
-        _ => Vec::new(),
-    }
-}
-
-fn certified(kind: Kind, annotations: &BTreeMap<String, String>) -> Kind {
-    if annotations.contains_key(CERTIFICATE) { Kind::Certified(Box::new(kind)) } else { kind }
 }
 
 async fn sboms(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<components::SbomFacts> {

@@ -1,7 +1,7 @@
 //! Copies the write-ahead log into the database beside the writer, whom a checkpoint of a long log would hold up for a
 //! tenth of a second and more.
 //!
-//! Beside the writer the log grows while it is copied, so that it would hardly ever begin anew. Once it is long, passes
+//! Beside the writer the log grows while it is copied, so that it would hardly ever begin at its start again. Once it is long, passes
 //! follow one another until little is left; the writer copies that between two groups, and its next group begins the log at
 //! its start.
 
@@ -196,7 +196,7 @@ fn passes(conn: &Connection, file: &File) -> Result<bool, StoreError> {
             break;
         }
         let Some(Copied { copied, .. }) = checkpoint(conn)? else { return Ok(false) };
-        // Less than was copied: the log has begun anew.
+        // Less than was copied: the log has begun at its start again.
         if file.logged.pages().saturating_sub(copied) <= file.limit() / LITTLE {
             return Ok(true);
         }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_is_copied_beside_the_writer_and_begins_anew() {
+    fn a_long_log_is_copied_beside_the_writer_and_begins_again() {
         let directory = tempfile::tempdir().unwrap();
         let room = Some(Arc::new(Room::new(directory.path(), 16 << 20, DiskProbe::default())));
         let options = SqliteOptions { room, ..SqliteOptions::default() };
@@ -270,7 +270,7 @@ mod tests {
         let copied = checkpoint(&conn).unwrap().unwrap();
         assert_eq!(copied.logged, copied.copied);
         write(&conn, 1);
-        assert!(file.logged.pages() < 20, "it has begun anew");
+        assert!(file.logged.pages() < 20, "it has begun again");
         assert_eq!(checkpointer.follow(), Due::Nothing);
         assert_eq!(checkpointer.start_at, limit);
 

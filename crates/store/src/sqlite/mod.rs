@@ -63,7 +63,7 @@ const WRITER_MMAP: u64 = 256 << 20;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes of the write-ahead log at which the writer itself checkpoints it, and which stay allocated when it begins anew.
+/// Bytes of the write-ahead log at which the writer itself checkpoints it, and which stay allocated when it begins again.
 const LOG: u64 = 64 << 20;
 
 #[derive(Clone)]

@@ -7,9 +7,9 @@
 
 mod control;
 mod dry_run;
+mod queued;
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -18,9 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::control::{checkpoint, connection, control, is_lost, needs_reopen};
 use self::dry_run::DryRun;
+use self::queued::Queued;
+use super::File;
 use super::checkpointer::{Checkpointer, Due};
 use super::reader::Readers;
-use super::{File, OpenTransaction, poll_once};
 use crate::dry_run::DryRunLimits;
 use crate::error::StoreError;
 use crate::job::{Flush, Job, JobKind};
@@ -34,47 +35,6 @@ enum Message {
     DryRun(DryRun),
     CheckpointIfIdle(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
-}
-
-/// A job with what is known of it, and the span to run it in.
-struct Queued {
-    job: Box<dyn Job>,
-    kind: JobKind,
-    span: tracing::Span,
-    /// Whether it is among the writes that wait.
-    is_waiting: bool,
-}
-
-impl Queued {
-    /// Takes it from the writes that wait; a job may run twice.
-    fn begin(&mut self, waiting: &AtomicUsize) {
-        if std::mem::take(&mut self.is_waiting) {
-            waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Runs the closure. `true`: keep what it did.
-    fn run(&mut self, tx: &mut WriteTx) -> bool {
-        let _span = self.span.enter();
-        tx.reset();
-        // The closure may be left in any state by a panic; then it does not run again
-        // but in a group that was lost for another reason, where it fails again.
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let _inside = OpenTransaction::begin()?;
-            poll_once(self.job.run(tx))
-        }));
-        let error = match outcome {
-            Ok(Ok(false)) => return false,
-            Ok(Ok(true)) => match tx.swallowed() {
-                None => return true,
-                Some(error) => error,
-            },
-            Ok(Err(error)) => error,
-            Err(_panic) => StoreError::bug("a transaction closure panicked"),
-        };
-        self.job.fail(error);
-        false
-    }
 }
 
 #[derive(Clone)]
