@@ -1,9 +1,9 @@
 //! Copies the write-ahead log into the database beside the writer, whom a checkpoint of a long log would hold up for a
 //! tenth of a second and more.
 //!
-//! Beside the writer the log grows while it is copied, so that it would hardly ever begin at its start again. Once it is long, passes
-//! follow one another until little is left; the writer copies that between two groups, and its next group begins the log at
-//! its start.
+//! Beside the writer the log grows while it is copied, and only a log that is copied whole begins at its start again. So once
+//! it is long, passes follow one another until little is left; the writer copies that between two groups, and its next
+//! group begins at the start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
