@@ -196,7 +196,7 @@ try {
   const root = introduce(owner, fulcio.own, timestamps);
   introduce(owner, fulcio.strange, timestamps);
   const builder = person(provider, BUILDER);
-  const somebody = person(provider, 'somebody@example.com');
+  const other = person(provider, 'other@example.com');
   // The name of an image, which cosign signs it, and how.
   const signed = {
     'signed and attested by cosign 2': ['cosign-two', COSIGN2, withKey(COSIGN2, 'right.key')],
@@ -204,7 +204,7 @@ try {
     'signed and attested without a key by cosign 2': ['keyless-two', COSIGN2, withoutKey(owner, COSIGN2, fulcio.own, builder)],
     'signed and attested without a key by cosign 3': ['keyless-three', COSIGN3, withoutKey(owner, COSIGN3, fulcio.own, builder)],
     'signed with another key': ['other-key', COSIGN2, withKey(COSIGN2, 'other.key')],
-    'signed without a key as somebody else': ['somebody', COSIGN3, withoutKey(owner, COSIGN3, fulcio.own, somebody)],
+    'signed without a key as another identity': ['other-identity', COSIGN3, withoutKey(owner, COSIGN3, fulcio.own, other)],
     'signed without a key under another root': ['other-root', COSIGN3, withoutKey(owner, COSIGN3, fulcio.strange, builder)],
     'signed without a key in the format before bundles': ['before-bundles', COSIGN2, beforeBundles(fulcio.own, timestamps, builder)],
   };
