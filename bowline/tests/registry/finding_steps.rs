@@ -81,8 +81,36 @@ async fn more_sboms_than_a_step_notes_are_all_noted(server: &TestServer) {
     assert_eq!(lines(server, &mut 0).await, ["+ app PYSEC-1 1.9"]);
 }
 
+async fn a_step_that_gives_way_leaves_nothing_out(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let names: Vec<String> = (0..20).map(|n| format!("n{n:02}")).collect();
+    let components: Vec<String> = names.iter().map(|name| format!("pkg:npm/{name}@1")).collect();
+    let components: Vec<&str> = components.iter().map(String::as_str).collect();
+    push_with(&client, &format!("{org}/app"), "1", &components).await;
+    matched(server).await;
+    let records: Vec<_> = names.iter().map(|name| record(&format!("GHSA-{name}"), ("npm", name), "2")).collect();
+    import(server, "test", &records, &[], "commit").await;
+    // Other writes always wait meanwhile.
+    let others = async {
+        for _ in 0..100 {
+            let write = || execute(server, "UPDATE repos SET uid = uid WHERE false");
+            tokio::join!(write(), write(), write(), write());
+        }
+    };
+    let steps = async {
+        for _ in 0..20 {
+            server.server().parts().matching.step(server.clock().now()).await.expect("a step");
+        }
+    };
+    tokio::join!(others, steps);
+    matched(server).await;
+    assert_eq!(number(server, "SELECT count(*) FROM package_matches").await, 20);
+    assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 20);
+}
+
 each_engine!(
-    multi_thread: images_that_are_noted_without_end_keep_no_other_waiting,
+    multi_thread: a_step_that_gives_way_leaves_nothing_out,
+    images_that_are_noted_without_end_keep_no_other_waiting,
     what_an_index_says_of_its_members_is_no_digest_unless_it_looks_like_one,
     more_images_than_a_step_compares_are_all_compared,
     more_sboms_than_a_step_notes_are_all_noted,
