@@ -37,7 +37,7 @@ async function withoutScripts(world) {
   const text = await page.textContent('main');
   check('the image shows its build', text.includes('apko build'), text);
   check('and no secret', text.includes('LAUNCH_TOKEN=(not shown)') && !text.includes('hunter2'), text);
-  await page.fill('#q', 'CVE-2026-1001');
+  await page.fill('#q', 'CVE-2026-7001');
   await page.click('header button:has-text("Search")');
   // The image has links to advisories too.
   await page.waitForURL(/\/console\/search\?/);

@@ -167,7 +167,7 @@ export async function push(repo, tags, contents, more = []) {
   }
   await attach(send, blob, digest, manifest.length, more);
   for (let pulls = 0; pulls < 7; pulls += 1) await send('GET', `manifests/${tags[0]}`);
-  const matches = [['CVE-2026-1001', 'Critical'], ['CVE-2026-1002', 'High'], ['CVE-2026-1003', 'Low'], ['CVE-2026-1004', 'Medium']].slice(contents.length - 1).map(([id, severity]) => ({
+  const matches = [['CVE-2026-7001', 'Critical'], ['CVE-2026-7002', 'High'], ['CVE-2026-7003', 'Low'], ['CVE-2026-7004', 'Medium']].slice(contents.length - 1).map(([id, severity]) => ({
     vulnerability: { id, severity, fix: { versions: ['3.2.2'], state: 'fixed' } }, artifact: { name: 'openssl', version: '3.2.1', type: 'apk' },
   }));
   matches.push(...more.map((text, at) => ({
@@ -201,7 +201,7 @@ async function attach(send, blob, digest, size, more) {
 
 async function advisories(org) {
   let first;
-  for (const [name, alias] of [['openssl', 'CVE-2026-1001'], ['curl', 'CVE-2026-1002'], ['zlib', 'CVE-2026-1003']]) {
+  for (const [name, alias] of [['openssl', 'CVE-2026-7001'], ['curl', 'CVE-2026-7002'], ['zlib', 'CVE-2026-7003']]) {
     const advisory = (await call('POST', '/vulnerabilities/v1/advisories', {
       parentId: org,
       advisory: { artifactType: 'apk', artifactName: name, artifactArchitecture: 'x86_64', componentName: name, componentType: 'apk', componentLocation: '/usr/lib', aliases: [alias] },
