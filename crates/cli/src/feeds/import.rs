@@ -47,8 +47,8 @@ pub struct ImportCommand {
     output: Output,
 }
 
-/// What is sent at once: a short transaction of the server's one writer.
-const RECORDS_AT_ONCE: usize = 16;
+/// What is sent at once: a transaction of the server's one writer so short that other writes hardly wait for it.
+const RECORDS_AT_ONCE: usize = 4;
 const BYTES_AT_ONCE: usize = 1 << 20;
 /// Ids that are removed at once.
 const REMOVED_AT_ONCE: usize = 100;
