@@ -1,5 +1,5 @@
-//! What every protocol front shares: admission, access log, request counts, parsing of credentials, cookies
-//! and forms, and the causes of failures.
+//! What every protocol front shares: admission, access log, request counts, reading of credentials, cookies,
+//! forms, ranges and bodies, and the causes of failures.
 //!
 //! A front is a crate with a router for the paths of a protocol. To add one:
 //!
@@ -10,11 +10,15 @@
 //! 4. Document its paths.
 
 mod access_line;
+mod authorization;
+pub mod body;
 mod browser_sessions;
 pub mod cookies;
 mod front;
+pub mod range;
 pub mod request;
 
 pub use access_line::{AccessLine, code_of, write_failure};
+pub use authorization::{Presented, UnreadableAuthorization, presented};
 pub use browser_sessions::BrowserSessions;
 pub use front::{Admit, Count, Front, LogFields, error_response};

@@ -13,6 +13,12 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// Whether a browser asks for something to show, frame or run. Scripts that fetch (`empty`) get bytes, and programs do not
+/// send this header.
+pub fn is_shown(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-dest").is_some_and(|destination| destination != "empty")
+}
+
 /// The caller's request id, if it is fit for a log line; otherwise a new one.
 pub fn request_id(headers: &HeaderMap, draw: fn() -> [u8; 16]) -> String {
     let given = ["x-request-id", "cgrequestid"].iter().find_map(|name| headers.get(*name)?.to_str().ok());

@@ -6,12 +6,12 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::{Digest, HELD_BACK, Reader};
+use bowline_fronts::range::{self, ByteRange};
 use bowline_registry::content::{Name, RefusalCode, StoredBlob, UpstreamBlob};
 use futures_util::StreamExt as _;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::pull_through::AvailableBlob;
-use crate::range::{self, ByteRange};
 use crate::{Distribution, DistributionRequest};
 
 /// The response to a pull of a blob: which bytes of it, and how it says so.

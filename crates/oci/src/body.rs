@@ -1,43 +1,18 @@
-//! Bodies: small ones bounded in length and time, those of blobs in silence alone.
+//! Small bodies, bounded in length and time.
 
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
+use bowline_fronts::body::{BodyError, parts};
 use bowline_registry::content::RefusalCode;
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::StreamExt as _;
 
-use crate::IDLE;
 use crate::answer::Refused;
 
 /// A body of up to so many times its limit is read to its end, though not kept: a client that is still writing would
 /// not see why it is refused.
 const DRAINED: usize = 4;
-
-/// The body ended in silence, or has another length than was promised.
-#[derive(Debug)]
-pub(crate) struct BodyError;
-
-/// The parts of a body, of which `promised` bytes are to come if that is known.
-pub(crate) fn parts(body: Body, promised: Option<u64>) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
-    let state = (Box::pin(body.into_data_stream()), 0_u64, false);
-    futures_util::stream::unfold(state, move |(mut body, mut size, is_over)| async move {
-        if is_over {
-            return None;
-        }
-        let part = match tokio::time::timeout(IDLE, body.next()).await {
-            Ok(Some(Ok(part))) => {
-                size += part.len() as u64;
-                if promised.is_some_and(|promised| size > promised) { Err(BodyError) } else { Ok(part) }
-            }
-            Ok(None) if promised.is_none_or(|promised| size == promised) => return None,
-            Ok(Some(Err(_)) | None) | Err(_) => Err(BodyError),
-        };
-        let is_over = part.is_err();
-        Some((part, (body, size, is_over)))
-    })
-}
 
 /// A small body, whole, which must have arrived after `time`.
 pub(crate) async fn whole(body: Body, limit: usize, time: Duration) -> Result<Vec<u8>, Refused> {
@@ -75,6 +50,8 @@ async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Refused> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[tokio::test]

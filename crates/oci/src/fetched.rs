@@ -8,6 +8,7 @@ use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
 use bowline_content::{Content, ContentError, Tail};
 use bowline_core::{Error, Micros, hex};
+use bowline_fronts::body::BodyError;
 use bowline_registry::content::{
     BegunFetch, FetchFailure, FetchState, OpenUpload, RefusalCode, Registry, RegistryError, StoredBlob,
 };
@@ -18,7 +19,6 @@ use tokio::sync::Mutex;
 
 use crate::Distribution;
 use crate::answer::Refused;
-use crate::body::BodyError;
 use crate::fetches::Fetch;
 use crate::pull_through::away;
 use crate::uploads::{BLOB_BYTES, Growth};

@@ -7,14 +7,12 @@ mod access;
 mod answer;
 mod blobs;
 mod body;
-mod browser;
 mod credentials;
 mod fetched;
 mod fetches;
 mod lists;
 mod manifests;
 mod pull_through;
-mod range;
 mod route;
 mod scopes;
 mod token;
@@ -22,7 +20,6 @@ mod uploads;
 mod upstream;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -31,23 +28,22 @@ use axum::response::Response;
 use axum::routing::any;
 use bowline_content::{Content, ContentError};
 use bowline_core::Error;
+use bowline_fronts::request::is_shown;
 use bowline_fronts::{Count, Front, LogFields};
-use bowline_pipeline::{Pipeline, RequestOrigin};
+use bowline_identity::CredentialExchange;
+use bowline_pipeline::{Pipeline, RequestOrigin, Surface};
 use bowline_registry::content::{RefusalCode, Registry, RegistryClient};
 
 use answer::{Answer, Refused};
 use route::Target;
 pub use upstream::Upstream;
 
-/// How long a client may stay silent in the middle of a transfer.
-const IDLE: Duration = Duration::from_secs(60);
-
 /// The registry host: the registry with its bytes, its callers and its upstreams.
 pub struct Distribution {
     registry: Registry,
     content: Content,
     pipeline: Arc<Pipeline>,
-    exchanged: credentials::Exchanged,
+    exchange: CredentialExchange,
     upstream: Arc<Upstream>,
     fetches: fetches::Fetches,
     /// Address of the token service, and the name of this one, as challenges say them.
@@ -62,9 +58,9 @@ impl Distribution {
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
-        let exchanged = credentials::Exchanged::default();
+        let exchange = CredentialExchange::new(pipeline.clone(), service.clone(), Surface::Registry);
         let fetches = fetches::Fetches::new();
-        Distribution { registry, content, pipeline, exchanged, upstream, fetches, realm, service }
+        Distribution { registry, content, pipeline, exchange, upstream, fetches, realm, service }
     }
 
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
@@ -127,6 +123,12 @@ impl Distribution {
     }
 }
 
+/// The refusal of what a browser would show, whether it exists or not: pages of this server may share the host.
+fn not_shown() -> Refused {
+    let text = "browsers do not show what the registry stores; pull it with a container client, such as `docker pull`";
+    Refused::new(RefusalCode::Denied, text)
+}
+
 type Shared = State<Arc<Distribution>>;
 
 /// The routes of the registry host. `count` is called for each request.
@@ -169,7 +171,7 @@ async fn serve(State(distribution): Shared, Extension(origin): Extension<Request
     let request_id = origin.request_id.clone();
     let mut subject = String::new();
     let result = match &target {
-        _ if browser::shows(request.headers()) => Err(browser::not_shown()),
+        _ if is_shown(request.headers()) => Err(not_shown()),
         Ok(target) => answer(&distribution, request, target, origin, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };

@@ -11,7 +11,7 @@ use bowline_registry::content::{
 use futures_util::StreamExt as _;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_verb};
-use crate::{Distribution, DistributionRequest, body, range};
+use crate::{Distribution, DistributionRequest, body};
 
 /// Maximum bytes of a config that is looked into.
 pub(crate) const CONFIG_BYTES: u64 = 4 << 20;
@@ -47,7 +47,8 @@ impl Distribution {
             self.registry.note_pull(&request.client, name, reference, &pulled);
         }
         let found = pulled.manifest;
-        let is_not_modified = range::is_not_modified(request.header(header::IF_NONE_MATCH), &found.digest);
+        let is_not_modified =
+            bowline_fronts::range::is_not_modified(request.header(header::IF_NONE_MATCH), &found.digest);
         let length = found.content.len();
         let mut response = if is_not_modified {
             empty(StatusCode::NOT_MODIFIED)

@@ -8,15 +8,17 @@ use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::crypto::random_bytes;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, hex};
+use bowline_fronts::body::IDLE;
 use bowline_fronts::request::is_form;
+use bowline_fronts::{Presented, presented};
+use bowline_identity::{Credential, Issued};
 use bowline_pipeline::{ANONYMOUS, RequestOrigin, Surface};
 use bowline_registry::content::RefusalCode;
 use serde_json::json;
 
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
-use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
-use crate::{Distribution, IDLE, Shared, body, route};
+use crate::{Distribution, Shared, body, route};
 
 /// How long a token that everyone gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
@@ -51,7 +53,7 @@ async fn token(distribution: &Distribution, request: Request, origin: &RequestOr
     let credential = credential(&head.headers, if has_form { &parameters } else { &[] })?;
     let scopes = scopes::read(parameters.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));
     let issued = match credential {
-        Some(credential) => distribution.exchange(&credential, origin).await?,
+        Some(credential) => distribution.exchanged(&credential, origin).await?,
         None => distribution.anonymous(&scopes, origin).await?,
     };
     Ok(rendered(&issued, distribution.pipeline.clock.now().div_euclid(1_000_000)))
@@ -70,7 +72,7 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, 
 fn credential(headers: &HeaderMap, form: &[(String, String)]) -> Result<Option<Credential>, Refused> {
     let given = match presented(headers)? {
         Presented::Nothing => None,
-        Presented::Basic(credential) => Some(credential),
+        Presented::Basic { user, password } => Some(Credential { user, password }),
         Presented::Bearer(password) => Some(Credential { user: "_token".into(), password }),
     };
     let value = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());

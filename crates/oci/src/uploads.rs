@@ -6,14 +6,15 @@ use axum::response::Response;
 use bowline_authn::crypto::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
+use bowline_fronts::body::{BodyError, parts};
+use bowline_fronts::range;
 use bowline_registry::content::{Name, OpenUpload, RefusalCode, RegistryClient, RegistryError, StoredBlob};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::Mutex;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
-use crate::body::BodyError;
-use crate::{Distribution, DistributionRequest, body, range};
+use crate::{Distribution, DistributionRequest};
 
 /// Maximum bytes of a blob.
 pub(crate) const BLOB_BYTES: u64 = 1 << 40;
@@ -114,7 +115,7 @@ impl Distribution {
         let UploadTarget { name, id, upload } = target;
         let (before, room) = (upload.bytes(), upload.room());
         let growth = Mutex::new(Growth::of(upload));
-        let parts = self.noted(body::parts(body, promised), &growth);
+        let parts = self.noted(parts(body, promised), &growth);
         let limit = room.unwrap_or(BLOB_BYTES).min(BLOB_BYTES);
         let appended = self.content.append(id, start, parts, algorithm, limit).await;
         let Growth { upload, refusal, .. } = growth.into_inner();

@@ -8,6 +8,7 @@ pub(crate) mod audiences;
 mod aws;
 mod candidates;
 mod cap_claim;
+mod credentials;
 mod exchange;
 pub(crate) mod issuing;
 mod last_seen;
@@ -26,6 +27,7 @@ use bowline_pipeline::Handlers;
 use crate::people::People;
 
 pub use candidates::IdentityRevision;
+pub use credentials::{Credential, CredentialExchange, Issued};
 pub use exchange::Exchange;
 pub(crate) use exchange::parse_presented;
 pub(crate) use narrowing::groups_left;

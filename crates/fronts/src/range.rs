@@ -2,7 +2,7 @@
 
 /// The requested bytes of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ByteRange {
+pub enum ByteRange {
     Whole,
     Part {
         start: u64,
@@ -13,7 +13,7 @@ pub(crate) enum ByteRange {
 }
 
 /// Parses a `Range` header. Other units and several ranges are ignored, as RFC 9110 permits.
-pub(crate) fn parse(range: Option<&str>, size: u64) -> ByteRange {
+pub fn parse(range: Option<&str>, size: u64) -> ByteRange {
     let Some(text) = range.and_then(|text| text.trim().strip_prefix("bytes=")) else { return ByteRange::Whole };
     let Some((first, last)) = text.trim().split_once('-') else { return ByteRange::Whole };
     match (number(first), number(last)) {
@@ -43,19 +43,19 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Whether an `If-None-Match` matches the digest of the response.
-pub(crate) fn is_not_modified(if_none_match: Option<&str>, digest: &str) -> bool {
+pub fn is_not_modified(if_none_match: Option<&str>, digest: &str) -> bool {
     if_none_match.is_some_and(|text| text.split(',').any(|tag| matches_etag(tag, digest)))
 }
 
 /// Whether an entity tag is that of this digest; `*` is any.
-pub(crate) fn matches_etag(tag: &str, digest: &str) -> bool {
+pub fn matches_etag(tag: &str, digest: &str) -> bool {
     let tag = tag.trim();
     let tag = tag.strip_prefix("W/").unwrap_or(tag);
     tag == "*" || tag.trim_matches('"') == digest
 }
 
 /// Reads the `Content-Range` of an upload: first and last byte.
-pub(crate) fn content_range(text: &str) -> Option<(u64, u64)> {
+pub fn content_range(text: &str) -> Option<(u64, u64)> {
     let (first, last) = text.trim().split_once('-')?;
     let (first, last) = (number(first)?, number(last)?);
     (first <= last && last < u64::MAX).then_some((first, last))
