@@ -37,7 +37,7 @@ fn drawn() -> String {
     format!("{:016x}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
 }
 
-pub(super) fn body(parts: &[&[u8]]) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<> {
+pub(crate) fn body(parts: &[&[u8]]) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<> {
     let parts: Vec<_> = parts.iter().map(|part| Ok(Bytes::copy_from_slice(part))).collect();
     stream::iter(parts)
 }

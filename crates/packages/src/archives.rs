@@ -1,7 +1,6 @@
 //! The one member of an archive that says what the package is.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek};
 
 use bowline_formats::archive::{Limits, tar, zip};
 
@@ -22,10 +21,13 @@ pub(crate) struct TarballMetadata {
 }
 
 /// Reads a gzipped tarball to its end, because all of it is checked. `wants` says of a path whether it is the member to
-/// keep.
-pub(crate) fn of_tarball(file: File, wants: impl Fn(&str) -> bool) -> Result<TarballMetadata, Refusal> {
-    let packed = file.metadata()?.len();
-    let mut archive = tar::Reader::gzipped(BufReader::new(file), packed, LIMITS);
+/// keep, and `packed` is the length of the tarball.
+pub(crate) fn of_tarball(
+    source: impl Read,
+    packed: u64,
+    wants: impl Fn(&str) -> bool,
+) -> Result<TarballMetadata, Refusal> {
+    let mut archive = tar::Reader::gzipped(BufReader::new(source), packed, LIMITS);
     let mut wanted = TarballMetadata { bytes: None, files: 0 };
     while let Some(member) = archive.next_member()? {
         wanted.files += u64::from(member.is_file);
@@ -46,8 +48,12 @@ fn plain(path: &str) -> String {
 }
 
 /// The one member of a ZIP archive whose path is that of metadata.
-pub(crate) fn of_zip(file: File, is_metadata: impl Fn(&str) -> bool) -> Result<Vec<u8>, Refusal> {
-    let mut archive = zip::Archive::open(file, LIMITS)?;
+pub(crate) fn of_zip(
+    source: impl Read + Seek,
+    packed: u64,
+    is_metadata: impl Fn(&str) -> bool,
+) -> Result<Vec<u8>, Refusal> {
+    let mut archive = zip::Archive::read(source, packed, LIMITS)?;
     let mut found = archive.members().iter().filter(|member| is_metadata(&member.path)).cloned();
     match (found.next(), found.next()) {
         (Some(member), None) => Ok(archive.content(&member)?),

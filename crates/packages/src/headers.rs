@@ -9,6 +9,7 @@ pub(crate) struct Metadata {
     pub(crate) version: String,
     pub(crate) summary: String,
     pub(crate) license: String,
+    pub(crate) requires_python: String,
 }
 
 /// Reads the headers up to the first empty line.
@@ -26,6 +27,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
             "summary" => &mut metadata.summary,
             "license-expression" => &mut expression,
             "license" => &mut free,
+            "requires-python" => &mut metadata.requires_python,
             "classifier" => match value.strip_prefix("License :: ") {
                 Some(license) if classifier.is_empty() => {
                     license.rsplit(" :: ").next().unwrap_or(license).clone_into(&mut classifier);

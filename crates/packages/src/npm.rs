@@ -44,7 +44,9 @@ pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
     file_name.strip_suffix(".tgz").ok_or(Refusal::Foreign)?;
     // The first directory is called `package` nearly always, and npm takes any.
     let is_manifest = |name: &str| name.split_once('/').is_some_and(|(_, file)| file == "package.json");
-    let found = archives::of_tarball(File::open(path)?, is_manifest)?;
+    let file = File::open(path)?;
+    let packed = file.metadata()?.len();
+    let found = archives::of_tarball(file, packed, is_manifest)?;
     let bytes = found.bytes.ok_or_else(|| Refusal::damaged("has no package.json in its directory"))?;
     let manifest: Map<String, Value> = serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::damaged(format!("has a package.json that does not parse: {error}")))?;

@@ -33,8 +33,8 @@ pub struct Member {
 }
 
 /// An archive whose members have been checked.
-pub struct Archive {
-    file: File,
+pub struct Archive<S = File> {
+    source: S,
     packed: u64,
     /// Bytes that were unpacked until now.
     unpacked: u64,
@@ -43,20 +43,31 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Reads the list of members.
+    /// Reads the list of members of a file.
     ///
     /// # Errors
     /// It is no ZIP archive, or one that no one should unpack.
-    pub fn open(mut file: File, limits: Limits) -> Result<Archive, ArchiveError> {
+    pub fn open(file: File, limits: Limits) -> Result<Archive, ArchiveError> {
         let packed = file.metadata()?.len();
-        let directory = Directory::find(&mut file, packed)?;
+        Archive::read(file, packed, limits)
+    }
+}
+
+impl<S: Read + Seek> Archive<S> {
+    /// Reads the list of members of anything with `packed` bytes.
+    ///
+    /// # Errors
+    /// It is no ZIP archive, or one that no one should unpack.
+    pub fn read(mut source: S, packed: u64, limits: Limits) -> Result<Archive<S>, ArchiveError> {
+        let directory = Directory::find(&mut source, packed)?;
         limits.validate_members(directory.count)?;
         // Some unpackers go to the offset, others back from the end: only without a gap do they read the same list.
         if directory.offset.checked_add(directory.size) != Some(directory.end) {
             return Err(ArchiveError::hostile("has something between the list of its members and its end"));
         }
-        file.seek(SeekFrom::Start(directory.offset))?;
-        let members = members(BufReader::with_capacity(1 << 16, (&file).take(directory.size)), directory.count)?;
+        source.seek(SeekFrom::Start(directory.offset))?;
+        let list = BufReader::with_capacity(1 << 16, (&mut source).take(directory.size));
+        let members = members(list, directory.count)?;
         let mut paths = BTreeSet::new();
         let mut unpacked = 0_u64;
         for member in &members {
@@ -68,7 +79,7 @@ impl Archive {
             unpacked = unpacked.saturating_add(member.unpacked);
         }
         limits.validate_growth(packed, unpacked)?;
-        Ok(Archive { file, packed, unpacked: 0, limits, members })
+        Ok(Archive { source, packed, unpacked: 0, limits, members })
     }
 
     /// Its members, in the order of the list.
@@ -91,13 +102,13 @@ impl Archive {
                 member.method
             )));
         }
-        self.file.seek(SeekFrom::Start(member.offset))?;
-        let head: [u8; 30] = array(&mut self.file)?;
+        self.source.seek(SeekFrom::Start(member.offset))?;
+        let head: [u8; 30] = array(&mut self.source)?;
         if !head.starts_with(LOCAL) {
             return Err(ArchiveError::damaged("is not where the list of members says"));
         }
-        self.file.seek(SeekFrom::Current(i64::from(u16_at(&head, 26)) + i64::from(u16_at(&head, 28))))?;
-        let packed = BufReader::with_capacity(1 << 14, (&self.file).take(member.packed));
+        self.source.seek(SeekFrom::Current(i64::from(u16_at(&head, 26)) + i64::from(u16_at(&head, 28))))?;
+        let packed = BufReader::with_capacity(1 << 14, (&mut self.source).take(member.packed));
         let mut bytes = Vec::new();
         let most = member.unpacked + 1;
         let read = match member.method {
@@ -126,12 +137,12 @@ struct Directory {
 }
 
 impl Directory {
-    fn find(file: &mut File, length: u64) -> Result<Directory, ArchiveError> {
+    fn find(source: &mut (impl Read + Seek), length: u64) -> Result<Directory, ArchiveError> {
         // The locator of ZIP64 lies right before the record at the end, and a comment may follow it.
         let from = length.saturating_sub(END_BYTES as u64 + MAX_COMMENT + LOCATOR_BYTES as u64);
-        file.seek(SeekFrom::Start(from))?;
+        source.seek(SeekFrom::Start(from))?;
         let mut tail = Vec::new();
-        file.take(length - from).read_to_end(&mut tail)?;
+        source.by_ref().take(length - from).read_to_end(&mut tail)?;
         let found = (0..tail.len().saturating_sub(END_BYTES - 1)).rev().find(|at| {
             let record = &tail[*at..];
             record.starts_with(END) && END_BYTES + usize::from(u16_at(record, 20)) == record.len()
@@ -140,7 +151,7 @@ impl Directory {
         // Many readers heed the locator whatever the record at the end says.
         if let Some(locator) = at.checked_sub(LOCATOR_BYTES).filter(|locator| tail[*locator..].starts_with(LOCATOR_64))
         {
-            return Directory::find_64(file, u64_at(&tail, locator + 8), from + locator as u64);
+            return Directory::find_64(source, u64_at(&tail, locator + 8), from + locator as u64);
         }
         let record = &tail[at..];
         Ok(Directory {
@@ -152,14 +163,14 @@ impl Directory {
     }
 
     /// What the record of ZIP64 says, which has to lie where the locator says and right before it.
-    fn find_64(file: &mut File, position: u64, locator: u64) -> Result<Directory, ArchiveError> {
+    fn find_64(source: &mut (impl Read + Seek), position: u64, locator: u64) -> Result<Directory, ArchiveError> {
         let damaged =
             || ArchiveError::damaged("is a damaged ZIP archive: the record of ZIP64 is not where it should be");
         if position.checked_add(56) != Some(locator) {
             return Err(damaged());
         }
-        file.seek(SeekFrom::Start(position))?;
-        let record: [u8; 56] = array(file)?;
+        source.seek(SeekFrom::Start(position))?;
+        let record: [u8; 56] = array(source)?;
         if !record.starts_with(END_64) {
             return Err(damaged());
         }
