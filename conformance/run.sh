@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages mcp kubelet openapi terraform soak browser console"   which suites to run
 #   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
@@ -18,7 +18,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats mcp kubelet openapi terraform soak browser console}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages mcp kubelet openapi terraform soak browser console}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -153,6 +153,17 @@ if [[ " $suites " == *" feeds-formats "* ]]; then
   if ! command -v unzip >/dev/null; then
     say "installing unzip"
     apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends unzip >"$cache/unzip.log" 2>&1
+  fi
+fi
+
+if [[ " $suites " == *" packages "* ]]; then
+  export PYTHON=$cache/packages/$(digest "$here/packages/requirements.txt")
+  if [ ! -e "$PYTHON/.done" ]; then
+    say "installing installers and publishers of Python packages"
+    python3 -m venv "$PYTHON/venv" && python3 -m venv "$PYTHON/old"
+    "$PYTHON/venv/bin/pip" install -q --disable-pip-version-check -r "$here/packages/requirements.txt"
+    "$PYTHON/old/bin/pip" install -q --disable-pip-version-check pip==23.2.1
+    touch "$PYTHON/.done"
   fi
 fi
 
@@ -324,7 +335,7 @@ run_suite() {
       BOWLINE=$binary limited 900 "$oci"
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | gate | scanner | feeds | feeds-formats | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    clients | tour | gate | scanner | feeds | feeds-formats | packages | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
     mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;

@@ -42,6 +42,8 @@ mod malformed;
 mod oci;
 #[path = "matrix/oracle.rs"]
 mod oracle;
+#[path = "matrix/packages.rs"]
+mod packages;
 #[path = "matrix/previewed.rs"]
 mod previewed;
 #[path = "matrix/sample.rs"]

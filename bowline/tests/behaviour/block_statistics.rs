@@ -37,7 +37,14 @@ pub(crate) async fn block(
             Box::pin(async move {
                 let (license, is_malware, published_at) = ("MIT", false, None);
                 let subject = Subject { language, name: &name, version: &version, license, is_malware, published_at };
-                let blocked = BlockedDownload { organization: &org, subject, policy: &policy, mode, refusal: &refusal };
+                let blocked = BlockedDownload {
+                    organization: &org,
+                    subject,
+                    policy: &policy,
+                    mode,
+                    refusal: &refusal,
+                    attempts: 1,
+                };
                 record_blocked_download(tx, &blocked, &new, now).await
             })
         });

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bowline_core::rfc3339::{self, Digits};
 use bowline_server::{Options, TermsOption};
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with, python};
 use serde_json::{Value, json};
 
 use crate::contents;
@@ -33,6 +33,7 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
         let what = format!("POST /iam/v2/externalGroupRoleMappings/{spare_provider}");
         names.insert(name, uid_of(&ok(&operator, &what, body).await));
     }
+    python::publish(server, &operator, &org, "example", "1.0").await;
     let scanned = server.repo(&org, "scanned").await;
     let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
     contents::store(server, &scanned, &manifest).await;

@@ -211,10 +211,23 @@ fn libraries() -> Vec<Step> {
     let binding =
         json!({ "policy": "{library_policy}", "ecosystem": "JAVASCRIPT", "mode": "LIBRARY_POLICY_BINDING_MODE_LOG" });
     let enforced = json!({ "policy": "{library_policy}", "ecosystem": "JAVASCRIPT", "mode": "LIBRARY_POLICY_BINDING_MODE_ENFORCED" });
+    let published = json!({ "package": "example", "version": "1.0" });
+    let withdrawn = json!({ "package": "Example", "version": "1.0.0", "reason": "It loses data." });
     vec![
         step("libraries.entitlements.created", "POST /libraries/v1/entitlements/{org}?cooldownDays=3", json!("JAVA"))
             .keeping("/id", "entitlement"),
         step("libraries.entitlements.deleted", "DELETE /libraries/v1/entitlements/{entitlement}", Value::Null),
+        step("dev.bowline.libraries.version.yanked.v1", "POST /pythonpackages/v1/groups/{org}:yankVersion", withdrawn),
+        step(
+            "dev.bowline.libraries.version.unyanked.v1",
+            "POST /pythonpackages/v1/groups/{org}:unyankVersion",
+            published.clone(),
+        ),
+        step(
+            "dev.bowline.libraries.version.deleted.v1",
+            "POST /pythonpackages/v1/groups/{org}:deleteVersion",
+            published,
+        ),
         step("dev.bowline.libraries.policy.created.v1", "POST /libraries/v1/policies/{org}", policy)
             .keeping("/id", "library_policy"),
         step("dev.bowline.libraries.policy.updated.v1", "PUT /libraries/v1/policies/{library_policy}", changed),

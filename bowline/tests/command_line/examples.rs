@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
 
-use bowline_testkit::{Engine, TestServer};
+use bowline_testkit::{Engine, TestServer, python};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -159,6 +159,10 @@ async fn every_example_of_a_handwritten_command_works() {
             push(&server, &owner, &format!("{organization}/nginx"), "1.0", "example").await;
             let other = push(&server, &owner, &format!("{organization}/nginx"), "1.1", "other").await;
             names.insert("$OTHER", other);
+        }
+        if *path == "libraries python list" {
+            let actor = server.anonymous().with_token(&ended(&owner.run(&["auth", "token"]).await, 0));
+            python::publish(&server, &actor, &organization.replace('/', ":"), "example", "1.0").await;
         }
         if *path == "registry sboms get" {
             names.insert("$DIGEST", push_with_sbom(&server, &owner, &format!("{organization}/nginx"), "2.0").await);

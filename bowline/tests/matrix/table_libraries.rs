@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
-use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions, policy_tests};
+use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions, policy_tests, python_packages};
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
     a_w_s_marketplace_subscriptions as subscriptions, artifacts, entitlements, library_policies as policies,
@@ -17,7 +17,7 @@ use crate::oracle::{ALREADY_EXISTS, NOT_FOUND, OK};
 use crate::table::{Aim, Check, Row, anybody, at, default, delete, row};
 
 pub(crate) fn rows() -> Vec<Row> {
-    [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered()]
+    [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered(), published()]
         .into_iter()
         .flatten()
         .collect()
@@ -171,6 +171,31 @@ fn decided() -> Vec<Row> {
             parent: aim.group(),
             ..default()
         }),
+    ]
+}
+
+/// Versions that a group published. It has none of this name.
+fn published() -> Vec<Row> {
+    let missing = |row: Row| Row { let_through: NOT_FOUND, ..row };
+    let (package, version) = ("absent", "1.0");
+    vec![
+        at::<python_packages::ListVersions>(|aim| own::ListPythonVersionsRequest { parent: aim.group(), ..default() }),
+        missing(at::<python_packages::YankVersion>(move |aim| own::YankPythonVersionRequest {
+            parent: aim.group(),
+            package: package.into(),
+            version: version.into(),
+            ..default()
+        })),
+        missing(at::<python_packages::UnyankVersion>(move |aim| own::UnyankPythonVersionRequest {
+            parent: aim.group(),
+            package: package.into(),
+            version: version.into(),
+        })),
+        missing(at::<python_packages::DeleteVersion>(move |aim| own::DeletePythonVersionRequest {
+            parent: aim.group(),
+            package: package.into(),
+            version: version.into(),
+        })),
     ]
 }
 

@@ -77,9 +77,11 @@ pub struct BlockedDownload<'a> {
     /// What its binding does.
     pub mode: Mode,
     pub refusal: &'a Refusal,
+    /// How often it was tried.
+    pub attempts: i64,
 }
 
-/// Adds one attempt. `new` is the UIDP of the row if this is the first of its kind: a child of the organization.
+/// Adds the attempts. `new` is the UIDP of the row if this is the first of its kind: a child of the organization.
 ///
 /// # Errors
 /// Those of the database.
@@ -92,11 +94,11 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
     let purl = purl::of_version(subject.language, subject.name, subject.version);
     let sql = "INSERT INTO library_block_events (uid, parent, org, purl, package, ecosystem, mode, reason, policy, published_at,
                                                  cooldown_days, unblocks_at, first_blocked_at, last_blocked_at, attempts)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, 1)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14)
                ON CONFLICT (parent, purl, mode, reason, policy) DO UPDATE SET
                  published_at = excluded.published_at, cooldown_days = excluded.cooldown_days,
                  unblocks_at = excluded.unblocks_at, last_blocked_at = excluded.last_blocked_at,
-                 attempts = library_block_events.attempts + 1
+                 attempts = library_block_events.attempts + excluded.attempts
                RETURNING uid";
     let params = [
         Value::from(new.as_str()),
@@ -112,10 +114,12 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
         Value::from(days),
         Value::OptInt(until),
         Value::Int(now),
+        Value::Int(blocked.attempts),
     ];
     let stored = tx.query_opt(sql, &params, |row| row.text(0).map_err(bowline_core::Error::from)).await?;
     let (scope, day) = (blocked.organization.as_str(), activity::day_of(now));
-    activity::record(tx, &Activity { scope, identity: "", day, kind: ActivityKind::BlockedPackages }, 1).await?;
+    activity::record(tx, &Activity { scope, identity: "", day, kind: ActivityKind::BlockedPackages }, blocked.attempts)
+        .await?;
     block_statistics::count(tx, blocked, day).await?;
     if stored.as_deref() == Some(new.as_str()) {
         list::count(tx, &TABLE, new, 1).await?;

@@ -34,9 +34,9 @@ const PRUNED_AT_ONCE: i64 = 5000;
 /// Adds one refusal to the day.
 pub(super) async fn count(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, day: i64) -> Result<()> {
     let sql = "INSERT INTO library_block_days (org, mode, day, ecosystem, policy, reason, package, attempts)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, 1)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                ON CONFLICT (org, mode, day, ecosystem, policy, reason, package)
-               DO UPDATE SET attempts = library_block_days.attempts + 1";
+               DO UPDATE SET attempts = library_block_days.attempts + excluded.attempts";
     let params = [
         Value::from(blocked.organization.as_str()),
         Value::Int(blocked.mode as i64),
@@ -45,6 +45,7 @@ pub(super) async fn count(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, day: 
         Value::from(blocked.policy.as_str()),
         Value::from(blocked.refusal.reason()),
         Value::from(blocked.subject.name),
+        Value::Int(blocked.attempts),
     ];
     tx.execute(sql, &params).await?;
     Ok(())

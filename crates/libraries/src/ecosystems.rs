@@ -2,7 +2,7 @@
 
 use bowline_contract::v1::libraries::Ecosystem;
 use bowline_core::{Error, Result};
-use bowline_versions::Scheme;
+use bowline_versions::{Scheme, Version, order_key};
 
 /// An ecosystem that has packages here. Its numbers are those of the wire contract and of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,7 +95,7 @@ impl Language {
     }
 
     /// A name as the catalogue keeps it: Python calls `Foo.Bar` and `foo-bar` one package.
-    pub(super) fn normalized(self, name: &str) -> String {
+    pub fn normalized(self, name: &str) -> String {
         if self != Language::Python {
             return name.to_owned();
         }
@@ -110,8 +110,21 @@ impl Language {
         normalized
     }
 
+    /// Whether a text is a version by the rules of the ecosystem.
+    pub fn is_version(self, text: &str) -> bool {
+        Version::parse(self.scheme(), text).is_ok()
+    }
+
+    /// Whether the ecosystem calls two texts the same version.
+    pub fn is_same_version(self, one: &str, other: &str) -> bool {
+        order_key(self.scheme(), one) == order_key(self.scheme(), other)
+    }
+
     /// What is wrong with a name, if anything.
-    pub(super) fn validate_name(self, name: &str) -> std::result::Result<(), &'static str> {
+    ///
+    /// # Errors
+    /// What a name must be.
+    pub fn validate_name(self, name: &str) -> std::result::Result<(), &'static str> {
         let plain = |part: &str, others: &[u8]| {
             !part.is_empty()
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))

@@ -7,6 +7,7 @@ mod catalog;
 mod decisions;
 mod ecosystems;
 mod entitlements;
+pub mod hosting;
 mod malware;
 pub mod names;
 mod neutral;
@@ -51,6 +52,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = block_statistics::register(handlers);
     let handlers = resolutions::register(handlers);
     let handlers = purges::register(handlers);
+    let handlers = hosting::register(handlers);
     neutral::register(handlers)
 }
 
@@ -90,6 +92,7 @@ pub const GROUP_CONTENTS: GroupContents =
 
 /// Deletes the policies, bindings, entitlements and block events of an organization.
 async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {
+    hosting::delete_of_group(tx, group).await?;
     if !group.is_root() {
         return Ok(Vec::new());
     }

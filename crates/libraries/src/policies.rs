@@ -290,6 +290,17 @@ pub async fn in_force(
     language: Language,
     mode: Mode,
 ) -> Result<Option<(Uidp, Policy)>> {
+    let found = named_in_force(tx, organization, language, mode).await?;
+    Ok(found.map(|(uid, _, policy)| (uid, policy)))
+}
+
+/// The same with the name of the policy behind its UIDP.
+pub(super) async fn named_in_force(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    mode: Mode,
+) -> Result<Option<(Uidp, String, Policy)>> {
     let columns = "p.uid, p.name, p.policy_type, p.policy, p.created_at, p.updated_at";
     let sql = format!(
         "SELECT {columns} FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
@@ -297,7 +308,7 @@ pub async fn in_force(
     );
     let params = [Value::from(organization.as_str()), Value::Int(language.number()), Value::Int(mode as i64)];
     let row = tx.query_opt(&sql, &params, PolicyRow::read).await?;
-    row.map(|row| Ok((row.uid, ready(&row.stored)?))).transpose()
+    row.map(|row| Ok((row.uid, row.name, ready(&row.stored)?))).transpose()
 }
 
 /// A draft that was validated, ready to check by.

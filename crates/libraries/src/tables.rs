@@ -4,6 +4,31 @@ use bowline_store::tables::{OnDelete, TableDeclaration, message, message_with_id
 
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
+    TableDeclaration {
+        name: "hosted_files",
+        columns: &[
+            reference("repository", "package_repositories", OnDelete::Hook),
+            value("package"),
+            value("name"),
+            value("sort_key"),
+            value("sha256"),
+            value("metadata_sha256"),
+            value("requires_python"),
+            reference("created_by", "identities", OnDelete::Keep("it says who published")),
+        ],
+    },
+    TableDeclaration {
+        name: "hosted_versions",
+        columns: &[
+            reference("repository", "package_repositories", OnDelete::Hook),
+            value("package"),
+            value("sort_key"),
+            value("version"),
+            value("spelled"),
+            value("license"),
+            value("yanked"),
+        ],
+    },
     TableDeclaration { name: "library_artifact_counts", columns: &[] },
     TableDeclaration {
         name: "library_artifacts",
@@ -119,4 +144,11 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration { name: "package_origins", columns: &[value("org"), value("origin"), value("package")] },
+    TableDeclaration {
+        name: "package_repositories",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "groups", OnDelete::Restrict("packages", Some("file_count > 0"))),
+        ],
+    },
 ];

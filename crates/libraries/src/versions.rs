@@ -188,7 +188,7 @@ fn hex(bytes: &[u8]) -> String {
     bowline_core::hex(bytes)
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
     Some(digits?.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }

@@ -23,6 +23,7 @@ pub enum Surface {
     /// Methods of the contract.
     Api,
     Registry,
+    Packages,
     /// The pages of sign-in.
     SignIn,
     Scim,
@@ -33,14 +34,22 @@ pub enum Surface {
 }
 
 impl Surface {
-    pub const ALL: [Surface; 6] =
-        [Surface::Api, Surface::Registry, Surface::SignIn, Surface::Scim, Surface::Osv, Surface::Health];
+    pub const ALL: [Surface; 7] = [
+        Surface::Api,
+        Surface::Registry,
+        Surface::Packages,
+        Surface::SignIn,
+        Surface::Scim,
+        Surface::Osv,
+        Surface::Health,
+    ];
 
     /// The surface as the value of a label.
     pub fn label(self) -> &'static str {
         match self {
             Surface::Api => "api",
             Surface::Registry => "registry",
+            Surface::Packages => "packages",
             Surface::SignIn => "sign_in",
             Surface::Scim => "scim",
             Surface::Osv => "osv",
@@ -196,7 +205,7 @@ mod tests {
         let refused = (0..13).filter(|_| others.count_address(Surface::Scim, Some([127, 0, 0, 1].into())).is_err());
         assert_eq!(refused.count(), 3);
         let refusals = Surface::ALL.map(|surface| limits.refusals().of(surface));
-        assert_eq!(refusals, [1, 0, 0, 3, 0, 0], "each surface has a count of its own");
+        assert_eq!(refusals, [1, 0, 0, 0, 3, 0, 0], "each surface has a count of its own");
         assert!(Buckets::<u8>::new(0).is_none());
         assert_eq!(Buckets::<u8>::new(u32::MAX).unwrap().interval, 1);
     }

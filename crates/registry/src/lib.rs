@@ -50,6 +50,7 @@ use std::sync::Arc;
 use bowline_pipeline::Handlers;
 use bowline_resources::groups::GroupContents;
 
+pub use paths::group_of;
 pub use retention::retention_by;
 pub use tables::TABLES;
 

@@ -76,6 +76,25 @@ pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<Parti
     Ok(Some(PartialPath { group, missing, last: last.into(), repo }))
 }
 
+/// The group that these parts lead to: an organization, and groups below it, by name or UIDP; absent if there is none.
+///
+/// # Errors
+/// Those of the database.
+pub async fn group_of(tx: &mut ReadTx, parts: &[&str]) -> Result<Option<Uidp>> {
+    let (first, below) = match parts {
+        [] => return Ok(None),
+        [first, below @ ..] => (first, below),
+    };
+    let Some(mut group) = organization(tx, first).await? else { return Ok(None) };
+    for part in below {
+        match child(tx, GROUPS, &group, part).await? {
+            Some(found) => group = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(group))
+}
+
 async fn organization(tx: &mut ReadTx, part: &str) -> Result<Option<Uidp>> {
     if part.len() == ROOT_LENGTH && Uidp::is_valid(part) {
         let sql = "SELECT uid FROM groups WHERE uid = $1 AND parent = ''";

@@ -117,7 +117,12 @@ pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration { name: "registry_settings", columns: &[reference("org", "groups", OnDelete::Delete)] },
     TableDeclaration {
         name: "repo_blobs",
-        columns: &[reference("repo", "repos", OnDelete::Delete), value("digest"), own_id("org")],
+        columns: &[
+            reference("repo", "repos", OnDelete::Delete),
+            reference("repo", "package_repositories", OnDelete::Hook),
+            value("digest"),
+            own_id("org"),
+        ],
     },
     TableDeclaration {
         name: "repo_manifests",
@@ -203,6 +208,7 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[
             value("id"),
             reference("repo", "repos", OnDelete::Delete),
+            reference("repo", "groups", OnDelete::Delete),
             reference("identity", "identities", OnDelete::Keep("counts for its quota until it ends")),
         ],
     },

@@ -50,6 +50,10 @@ pub const RELEASE_CYCLES: &str = "bowline.dev/ReleaseCycles";
 pub const SCAN_REPORT: &str = "bowline.dev/ScanReport";
 /// A blob of a repository.
 pub const BLOB: &str = "registry.chainguard.dev/Blob";
+/// A file of a package that a group hosts.
+pub const PACKAGE_FILE: &str = "bowline.dev/PackageFile";
+/// A version of a package that a group hosts.
+pub const PACKAGE_VERSION: &str = "bowline.dev/PackageVersion";
 /// A statement about a vulnerability.
 pub const ADVISORY: &str = "vulnerabilities.chainguard.dev/Advisory";
 /// What happened to an advisory.

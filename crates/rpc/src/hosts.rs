@@ -19,7 +19,12 @@ pub struct Hosts {
     auth: String,
     registry: String,
     libraries: String,
+    /// Path of the libraries' address, empty without one.
+    libraries_path: String,
 }
+
+/// Words that the paths of package hosts begin with, below the path of their address.
+const PACKAGE_HOSTS: &[&str] = &["python"];
 
 /// Result of the check of a request's host.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,6 +42,7 @@ impl Hosts {
             auth: host_of(auth_url),
             registry: host_of(registry_host),
             libraries: host_of(libraries_url),
+            libraries_path: path_of(libraries_url).into(),
         }
     }
 
@@ -60,14 +66,21 @@ impl Hosts {
         let serves: Vec<Role> = roles.into_iter().filter(|(name, _)| **name == host).map(|(_, role)| role).collect();
         match serves.as_slice() {
             [] => Admission::UnknownHost,
-            serves if serves.contains(&role_of(path)) => Admission::Served,
+            serves if serves.contains(&self.role_of(path)) => Admission::Served,
             // The exchange is served on the API's host too: published clients call it there.
-            serves if serves.contains(&Role::Api) && role_of(path) == Role::Auth => Admission::Served,
+            serves if serves.contains(&Role::Api) && self.role_of(path) == Role::Auth => Admission::Served,
             _ => Admission::OtherRole,
         }
     }
+
+    fn role_of(&self, path: &str) -> Role {
+        let below = path.strip_prefix(self.libraries_path.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        let word = below.and_then(|rest| rest.split('/').next());
+        if word.is_some_and(|word| PACKAGE_HOSTS.contains(&word)) { Role::Libraries } else { role_of(path) }
+    }
 }
 
+/// The role of a path that is none of packages.
 fn role_of(path: &str) -> Role {
     const AUTH: &[&str] = &[
         "/sts/",
@@ -86,8 +99,6 @@ fn role_of(path: &str) -> Role {
         Role::Console
     } else if matches!(path, "/v2" | "/token") || path.starts_with("/v2/") {
         Role::Registry
-    } else if path.starts_with("/libraries/simple/") {
-        Role::Libraries
     } else {
         Role::Api
     }
@@ -96,6 +107,12 @@ fn role_of(path: &str) -> Role {
 fn host_of(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest).to_ascii_lowercase()
+}
+
+/// The path of an address without a slash at its end.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.find('/').map_or("", |at| rest[at..].trim_end_matches('/'))
 }
 
 #[cfg(test)]
@@ -128,6 +145,14 @@ mod tests {
             }
         }
         assert_eq!(hosts.admit("api.x", "/sts/exchange"), Admission::Served);
+        for path in ["/python", "/python/simple/foo/"] {
+            assert_eq!(hosts.admit("libraries.x", path), Admission::Served, "{path}");
+            assert_eq!(hosts.admit("api.x", path), Admission::OtherRole, "{path}");
+        }
+        let below = Hosts::new("https://api.x", "https://issuer.x", "api.x", "https://api.x/libraries");
+        assert_eq!(below.admit("api.x", "/libraries/python/simple/"), Admission::Served);
+        assert_eq!(below.admit("api.x", "/libraries/v1/artifacts"), Admission::Served);
+        assert_eq!(below.admit("issuer.x", "/libraries/python/simple/"), Admission::OtherRole);
         assert_eq!(hosts.admit("elsewhere", "/iam/v1/groups"), Admission::UnknownHost);
     }
 }

@@ -8,11 +8,14 @@ use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::crypto::{KeyEncryptionKey, random_bytes};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
+use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
+use bowline_libraries::hosting::Hosting;
 use bowline_oci::{Distribution, Upstream};
+use bowline_package_hosts::PackageHosts;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_registry::attached::Documents;
 use bowline_registry::content::{Registry, UpstreamChecks};
@@ -56,8 +59,7 @@ pub(crate) async fn assemble(
     let db = storage.db.clone();
     // A start writes little, and succeeds on a full disk.
     let starting = db.from_reserve();
-    seed(&starting, &contract, clock.now()).await?;
-    let replica = register(&storage, clock.now()).await?;
+    let replica = begin(&starting, &storage, &contract, clock.now()).await?;
     let Secrets { authenticator, page_key, vault } =
         Secrets::load(&storage, &starting, contract.clone(), &settings, clock.now()).await?;
     let client = outbound(options, &settings, address)?;
@@ -85,6 +87,7 @@ pub(crate) async fn assemble(
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, Documents::new(blobs()));
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
+        package_hosts: package_hosts(&pipeline, &registry, &content),
         distribution: Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream)),
         matching: Arc::new(Matching::new(starting, contract.clone(), &replica)),
         contract,
@@ -113,8 +116,19 @@ pub(crate) async fn assemble(
     })
 }
 
-/// Registers this server under a name of its own.
-async fn register(storage: &Storage, now: i64) -> Result<String, StartError> {
+fn package_hosts(pipeline: &Arc<Pipeline>, registry: &Registry, content: &Content) -> Arc<PackageHosts> {
+    let hosting = Hosting::new(pipeline.clone(), registry.clone());
+    Arc::new(PackageHosts::new(hosting, content.clone(), pipeline.clone()))
+}
+
+/// Writes what every database has, and registers this server under a name of its own.
+async fn begin(
+    starting: &bowline_store::Db,
+    storage: &Storage,
+    contract: &Arc<Contract>,
+    now: i64,
+) -> Result<String, StartError> {
+    seed(starting, contract, now).await?;
     let replica: String = bowline_core::hex(&random_bytes::<8>());
     serving::register(storage, &replica, now).await?;
     Ok(replica)

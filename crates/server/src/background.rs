@@ -10,6 +10,7 @@ use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
 use bowline_identity::{Exchange, people};
 use bowline_oci::Distribution;
+use bowline_package_hosts::PackageHosts;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::lease;
 use bowline_registry::content::Registry;
@@ -32,6 +33,7 @@ const NUMBER_EVERY: Duration = Duration::from_millis(50);
 const LOOK_FOR_DOCUMENTS_EVERY: Duration = Duration::from_millis(250);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
+const NOTE_BLOCKED_EVERY: Duration = Duration::from_secs(2);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
@@ -92,6 +94,7 @@ pub(crate) fn start_notes(parts: &Parts, stopped: &watch::Receiver<bool>) -> Joi
     let mut tasks = JoinSet::new();
     tasks.spawn(note_last_seen(parts.exchange.clone(), stopped.clone()));
     tasks.spawn(note_pulls(parts.registry.clone(), stopped.clone()));
+    tasks.spawn(note_blocked(parts.package_hosts.clone(), stopped.clone()));
     tasks
 }
 
@@ -259,6 +262,16 @@ async fn note_last_seen(exchange: Arc<Exchange>, mut stopped: watch::Receiver<bo
 async fn note_pulls(registry: Registry, mut stopped: watch::Receiver<bool>) {
     while !stops_within(NOTE_PULLS_EVERY, &mut stopped).await {
         while registry.flush_pulls().await && !*stopped.borrow() {}
+    }
+}
+
+async fn note_blocked(hosts: Arc<PackageHosts>, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let stops = stops_within(NOTE_BLOCKED_EVERY, &mut stopped).await;
+        hosts.flush_notes(random_bytes::<8>).await;
+        if stops {
+            return;
+        }
     }
 }
 

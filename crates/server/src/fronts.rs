@@ -50,6 +50,7 @@ pub(crate) fn all(
         .merge(console.as_ref().map(Console::router).unwrap_or_default())
         .merge(bowline_signin::router(sign_in(parts, redirects, console.as_ref()), count.clone()))
         .merge(bowline_scim::router(scim(options, parts, count.clone())))
+        .merge(bowline_package_hosts::router(parts.package_hosts.clone(), count.clone()))
         .merge(bowline_oci::router(parts.distribution.clone(), count))
         .merge(Arc::new(queries).hold_bodies(osv_api, bowline_osv_api::MAX_BODY))
 }

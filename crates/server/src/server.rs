@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::GuardedClient;
 use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_identity::{Exchange, People};
 use bowline_oci::Distribution;
+use bowline_package_hosts::PackageHosts;
 use bowline_pipeline::{Authenticator, Pipeline, Settings, Vault};
 use bowline_registry::content::Registry;
 use bowline_rpc::{Cors, Front, Hosts, Listener, ResponseCache, Telemetry, TrustedProxies};
@@ -65,6 +67,7 @@ pub struct Parts {
     /// Matches of components with records of vulnerabilities.
     pub matching: Arc<Matching>,
     pub distribution: Arc<Distribution>,
+    pub package_hosts: Arc<PackageHosts>,
     /// The server's secrets, for use.
     pub vault: Arc<Vault>,
     pub settings: Arc<Settings>,
@@ -187,6 +190,7 @@ impl Server {
             background::give_back(&self.parts).await;
             self.parts.exchange.flush_last_seen().await;
             self.parts.registry.flush_pulls().await;
+            self.parts.package_hosts.flush_notes(random_bytes::<8>).await;
             serving::leave(&self.parts).await;
             self.parts.storage.close().await;
         })

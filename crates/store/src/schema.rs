@@ -294,4 +294,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0055_image_findings.sql"),
         postgres: include_str!("../migrations/postgres/0055_image_findings.sql"),
     },
+    Migration {
+        version: 56,
+        name: "hosted_packages",
+        sqlite: include_str!("../migrations/sqlite/0056_hosted_packages.sql"),
+        postgres: include_str!("../migrations/postgres/0056_hosted_packages.sql"),
+    },
 ];

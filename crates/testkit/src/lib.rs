@@ -10,6 +10,7 @@ mod clock;
 mod engine;
 mod idp;
 mod mail;
+pub mod python;
 mod server;
 mod streamed;
 mod template;

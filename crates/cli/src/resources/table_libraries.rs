@@ -15,6 +15,15 @@ const DECISIONS: &[Column] = &[
     column("allowed from", "allowedTime"),
     column("license", "license"),
 ];
+const PYTHON_VERSIONS: &[Column] = &[
+    column("package", "package"),
+    column("version", "version"),
+    column("license", "license"),
+    column("yanked", "yanked"),
+    column("files", "fileCount"),
+    column("bytes", "sizeBytes"),
+    column("created", "createTime"),
+];
 const DAYS: &[Column] = &[column("day", "day"), column("refused", "attempts")];
 const TESTS: &[Column] = &[
     column("purl", "test.purl"),
@@ -70,6 +79,47 @@ pub(super) const RESOURCES: &[Resource] = &[
             example: "libraries block-statistics acme",
         }],
     ),
+    Resource {
+        name: "python",
+        about: "Versions of Python packages that a group published",
+        kind: Kind::Group,
+        columns: PYTHON_VERSIONS,
+        wide: &[column("reason", "yankedReason")],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.libraries.v1.PythonPackages.ListVersions",
+                about: "List versions by package, the lowest first",
+                does: Does::List,
+                positional: "parent",
+                example: "libraries python list acme",
+            },
+            Verb {
+                name: "yank",
+                method: "bowline.libraries.v1.PythonPackages.YankVersion",
+                about: "Withdraw a version: installers pass over it, unless its exact version is requested",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries python yank acme --package example --version 1.0 --reason CVE-2026-7",
+            },
+            Verb {
+                name: "unyank",
+                method: "bowline.libraries.v1.PythonPackages.UnyankVersion",
+                about: "Take back the withdrawal of a version",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries python unyank acme --package example --version 1.0",
+            },
+            Verb {
+                name: "delete",
+                method: "bowline.libraries.v1.PythonPackages.DeleteVersion",
+                about: "Delete a version with its files, whose names cannot be used again",
+                does: Does::Ask("Delete this version with its files"),
+                positional: "parent",
+                example: "libraries python delete acme --package example --version 1.0 --yes",
+            },
+        ],
+    },
     Resource {
         name: "policy-tests",
         about: "Tests of a policy: what it must decide about versions of packages",

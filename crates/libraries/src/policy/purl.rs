@@ -125,6 +125,11 @@ impl Pattern {
         self.language == language && self.namespace.matches(namespace) && self.name.matches(bare) && version_is_meant
     }
 
+    /// Whether every version of what the pattern names is meant.
+    pub(crate) fn is_of_all_versions(&self) -> bool {
+        self.version == Part::Any
+    }
+
     /// Ecosystem, package and version, as the catalogue names them, if the pattern means one version alone.
     pub(crate) fn one_version(&self) -> Option<(Language, String, String)> {
         let (Part::Is(namespace), Part::Is(name), Part::Is(version)) = (&self.namespace, &self.name, &self.version)
@@ -166,9 +171,14 @@ impl Pattern {
 
 /// The package URL of a version, as block events carry it.
 pub(crate) fn of_version(language: Language, name: &str, version: &str) -> String {
+    format!("{}@{}", of_package(language, name), encoded(version))
+}
+
+/// The package URL of a package, whatever its version.
+pub(crate) fn of_package(language: Language, name: &str) -> String {
     let (namespace, name) = split(language, name);
     let separator = if namespace.is_empty() { "" } else { "/" };
-    format!("pkg:{}/{}{separator}{}@{}", language.purl_type(), encoded(namespace), encoded(name), encoded(version))
+    format!("pkg:{}/{}{separator}{}", language.purl_type(), encoded(namespace), encoded(name))
 }
 
 /// Namespace and bare name of a package.

@@ -38,7 +38,7 @@ impl Registry {
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 match registry.manifest_path(tx, &client, &name).await? {
-                    Some(repo) => blobs::find_in(tx, &repo, &digest).await,
+                    Some(repo) => Ok(blobs::find_in(tx, &repo, &digest).await?),
                     None => Ok(None),
                 }
             })

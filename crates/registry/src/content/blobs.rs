@@ -123,7 +123,7 @@ impl Registry {
                         return Ok(None);
                     }
                     registry.show_blob(tx, &client, &repo, &digest).await?;
-                    find_in(tx, &repo, &digest).await
+                    Ok(find_in(tx, &repo, &digest).await?)
                 })
             })
             .await
@@ -180,13 +180,12 @@ impl Registry {
 }
 
 /// A blob of the repository, absent if it has none such.
-pub(super) async fn find_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<StoredBlob>, RegistryError> {
+pub(super) async fn find_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<StoredBlob>, Error> {
     let sql = "SELECT b.size, b.upload FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
                WHERE r.repo = $1 AND r.digest = $2";
     let params = [Value::from(repo.as_str()), Value::from(digest)];
-    let found =
-        tx.query_opt(sql, &params, |row| Ok::<_, Error>(StoredBlob { size: row.int(0)? as u64, upload: row.text(1)? }));
-    Ok(found.await?)
+    let stored = |row: &bowline_store::Row<'_>| Ok(StoredBlob { size: row.int(0)? as u64, upload: row.text(1)? });
+    tx.query_opt(sql, &params, stored).await
 }
 
 /// Points a blob to the bytes that an upload brought; returns the upload that had brought the former bytes.
@@ -195,7 +194,7 @@ pub(super) async fn put(
     digest: &str,
     blob: &StoredBlob,
     now: Micros,
-) -> Result<Option<String>, RegistryError> {
+) -> Result<Option<String>, Error> {
     let params = [Value::from(digest)];
     let sql = "SELECT upload FROM blobs WHERE digest = $1";
     let before = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
@@ -208,12 +207,7 @@ pub(super) async fn put(
 
 /// Links a blob to a repository and counts its bytes, for which the quotas must have room; no change if the
 /// repository had it.
-pub(super) async fn link(
-    tx: &mut WriteTx,
-    repo: &Uidp,
-    digest: &str,
-    now: Micros,
-) -> Result<Option<Change>, RegistryError> {
+pub(super) async fn link(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<Option<Change>, Error> {
     let is_known = find_in(tx, repo, digest).await?.is_some();
     let sql = "INSERT INTO repo_blobs (repo, digest, org, created_at) VALUES ($1, $2, $3, $4)
                ON CONFLICT (repo, digest) DO UPDATE SET created_at = excluded.created_at";

@@ -57,9 +57,12 @@ pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
 }
 
 /// Blobs of a repository that none of its manifests names and that no client looked up for a push since
-/// `until`.
+/// `until`. What holds package files is no repository of images, and names all its blobs.
 pub async fn unnamed_links(db: &Db, repo: &str, until: Micros) -> Result<HashSet<String>> {
     let mut unnamed = HashSet::new();
+    if page(db, "SELECT uid FROM repos WHERE uid = $1 AND uid > $2", repo, "", Vec::new()).await?.is_empty() {
+        return Ok(unnamed);
+    }
     let mut after = String::new();
     loop {
         let sql = "SELECT digest FROM repo_blobs WHERE repo = $1 AND digest > $2 AND created_at < $3
@@ -227,8 +230,8 @@ pub async fn holders(db: &Db, digest: &str) -> Result<Vec<String>> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
         Box::pin(async move {
-            let sql = "SELECT r.uid, r.name FROM repo_blobs b JOIN repos r ON r.uid = b.repo WHERE b.digest = $1
-                       ORDER BY r.uid LIMIT 100";
+            let sql = "SELECT b.repo, coalesce(r.name, 'packages') FROM repo_blobs b
+                       LEFT JOIN repos r ON r.uid = b.repo WHERE b.digest = $1 ORDER BY b.repo LIMIT 100";
             let named = |row: &bowline_store::Row<'_>| Ok::<_, Error>(format!("{} {}", row.text(0)?, row.text(1)?));
             tx.query(sql, &[Value::from(&digest)], named).await
         })

@@ -14,6 +14,7 @@ mod gate;
 mod lookup;
 mod manifest;
 mod manifests;
+pub mod package_files;
 mod pull_spill;
 mod pulls;
 mod referrers;

@@ -3,7 +3,7 @@
 //! Its row says so only as far as it matters: growth is noted where a quota counts it, and else as seldom as keeps a growing
 //! upload from ending, so that a push without a quota costs no write per chunk.
 
-use bowline_core::{Micros, Uidp};
+use bowline_core::{Error, Micros, Uidp};
 use bowline_store::Value;
 
 use super::uploads::{UPLOAD_LIFETIME, unknown};
@@ -40,7 +40,12 @@ impl OpenUpload {
 
     /// The refusal of more bytes than that; absent without a quota.
     pub fn exceeded(&self) -> Option<RegistryError> {
-        self.room.as_ref().map(|room| room.exceeded().into())
+        self.exceeded_quota().map(RegistryError::from)
+    }
+
+    /// The same as an error of the API.
+    pub fn exceeded_quota(&self) -> Option<Error> {
+        self.room.as_ref().map(Room::exceeded)
     }
 }
 

@@ -63,8 +63,10 @@ impl Registry {
         let begun = db.write_scratch(move |tx| {
             let (registry, (client, name, id)) = (registry.clone(), asked.clone());
             Box::pin(async move {
-                let Some(repo) = registry.pushable_there(tx, &client, &name).await? else { return Ok(None) };
-                registry.insert_upload(tx, client.subject(), client.now(), repo, id).await.map(Some)
+                let Some(repo) = registry.pushable_there(tx, &client, &name).await? else {
+                    return Ok::<_, RegistryError>(None);
+                };
+                Ok(Some(registry.insert_upload(tx, client.subject(), client.now(), repo, id).await?))
             })
         });
         let begun = if let Some(begun) = begun.await? {
@@ -102,7 +104,7 @@ impl Registry {
         created_at: Micros,
         repo: Uidp,
         id: String,
-    ) -> Result<OpenUpload, RegistryError> {
+    ) -> Result<OpenUpload, Error> {
         let expires_at = self.end_of_upload(created_at, created_at);
         let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
         let params = [
@@ -160,7 +162,7 @@ impl Registry {
         let id = id.to_owned();
         let written = self.pipeline.db.write_scratch(move |tx| {
             let id = id.clone();
-            Box::pin(async move { forget(tx, &id).await })
+            Box::pin(async move { Ok(forget(tx, &id).await?) })
         });
         written.await
     }
@@ -211,7 +213,7 @@ impl Registry {
                 Box::pin(async move {
                     let repo = registry.changeable::<PushBlob>(tx, &client, &name).await?;
                     require_own(tx, &client, &repo, &id).await?;
-                    forget(tx, &id).await
+                    Ok(forget(tx, &id).await?)
                 })
             })
             .await
@@ -254,6 +256,19 @@ pub(super) async fn under_way(tx: &mut ReadTx, ids: &[String]) -> Result<Vec<Str
 /// Refuses if more uploads are open than the limits allow, the one that has just begun among them. Each count stops at one
 /// beyond its limit. What is fetched from upstreams is no push of an identity, and does not count.
 async fn require_few(tx: &mut ReadTx, limits: UploadLimits, identity: &str, repo: &Uidp) -> Result<(), RegistryError> {
+    match too_many(tx, limits, identity, repo).await? {
+        Some(message) => Err(RegistryError::refused(RefusalCode::TooManyRequests, message)),
+        None => Ok(()),
+    }
+}
+
+/// Why no more uploads may be open; absent if they may.
+pub(super) async fn too_many(
+    tx: &mut ReadTx,
+    limits: UploadLimits,
+    identity: &str,
+    repo: &Uidp,
+) -> Result<Option<String>, Error> {
     let UidRange { lower, upper } = UidRange::subtree(repo.root_str());
     let sql = "SELECT (SELECT count(*) FROM (SELECT id FROM uploads WHERE identity = $1 LIMIT $2) AS own),
                       (SELECT count(*) FROM (SELECT id FROM uploads WHERE repo >= $3 AND repo < $4 AND identity <> ''
@@ -271,13 +286,12 @@ async fn require_few(tx: &mut ReadTx, limits: UploadLimits, identity: &str, repo
     let too_many = match () {
         () if of_identity > per_identity => format!("this identity has {per_identity} uploads open"),
         () if of_organization > per_organization => format!("this organization has {per_organization} uploads open"),
-        () => return Ok(()),
+        () => return Ok(None),
     };
     let minutes = limits.idle / 60_000_000;
-    let message = format!(
+    Ok(Some(format!(
         "{too_many}, the most there may be: finish or cancel some; one that does not grow ends after {minutes} minutes"
-    );
-    Err(RegistryError::refused(RefusalCode::TooManyRequests, message))
+    )))
 }
 
 async fn require_own(
@@ -307,7 +321,7 @@ pub(super) fn unknown() -> RegistryError {
     RegistryError::refused(RefusalCode::BlobUploadUnknown, "there is no such upload of yours: begin a new one")
 }
 
-pub(super) async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
+pub(super) async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM uploads WHERE id = $1", &[Value::from(id)]).await?;
     Ok(())
 }

@@ -1,0 +1,18 @@
+//! Hosts of packages over HTTP: who may publish and read where, what policies withhold, and what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+#[path = "packages/hostile.rs"]
+mod hostile;
+#[path = "packages/keeping.rs"]
+mod keeping;
+#[path = "packages/publishing.rs"]
+mod publishing;
+#[path = "packages/reaching.rs"]
+mod reaching;
+#[path = "packages/support.rs"]
+mod support;
+#[path = "packages/versions.rs"]
+mod versions;
+#[path = "packages/withholding.rs"]
+mod withholding;

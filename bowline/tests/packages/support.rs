@@ -1,0 +1,142 @@
+//! Clients of the index of Python, and distributions to publish.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowline_content::{Algorithm, Digest};
+use bowline_core::Error;
+pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
+use bowline_testkit::{Actor, RestReply, TestServer};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use serde_json::Value;
+
+pub(crate) const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+/// Someone who installs and publishes, by a user name and a password.
+pub(crate) struct Client {
+    anonymous: Actor,
+    authorization: Option<String>,
+    /// Below which the index is: `/libraries/python`, with a group.
+    pub(crate) base: String,
+}
+
+impl Client {
+    /// The actor, whose API token is its password.
+    pub(crate) fn of(server: &TestServer, actor: &Actor) -> Client {
+        Client::with(server, "_token", actor.token.as_deref().expect("the actor has a token"))
+    }
+
+    pub(crate) fn with(server: &TestServer, user: &str, password: &str) -> Client {
+        let authorization = Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))));
+        Client { anonymous: server.anonymous(), authorization, base: "/libraries/python".into() }
+    }
+
+    pub(crate) fn anonymous(server: &TestServer) -> Client {
+        Client { anonymous: server.anonymous(), authorization: None, base: "/libraries/python".into() }
+    }
+
+    /// The same at a group.
+    pub(crate) fn at(&self, group: &str) -> Client {
+        Client {
+            anonymous: self.anonymous.clone(),
+            authorization: self.authorization.clone(),
+            base: format!("/libraries/python/~{group}"),
+        }
+    }
+
+    /// Sends `"VERB path"`, below the index.
+    pub(crate) async fn send(&self, what: &str, headers: &[(&'static str, &str)], body: &[u8]) -> RestReply {
+        let (verb, path) = what.split_once(' ').expect("a verb and a path");
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().expect("a header's value"));
+        }
+        if let Some(value) = &self.authorization {
+            map.insert(AUTHORIZATION, value.parse().expect("a header's value"));
+        }
+        self.anonymous.rest_with(verb, &format!("{}/{path}", self.base), map, body.to_vec()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> RestReply {
+        self.send(&format!("GET {path}"), &[("accept", JSON)], &[]).await
+    }
+
+    /// The page of a project, which must be there.
+    pub(crate) async fn project(&self, name: &str) -> Value {
+        let reply = self.get(&format!("simple/{name}/")).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    pub(crate) async fn upload(&self, form: &Form) -> RestReply {
+        let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
+        self.send("POST legacy/", &[("content-type", &content_type)], &form.0).await
+    }
+
+    /// Publishes a wheel of this version, which must succeed; its bytes.
+    pub(crate) async fn publish(&self, name: &str, version: &str) -> Vec<u8> {
+        let bytes = wheel(name, version, "License-Expression: MIT\n");
+        let reply = self.upload(&form(name, version, &file_name(name, version), &bytes)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        bytes
+    }
+
+    /// The file of a project's page at this place in its list.
+    pub(crate) async fn file(&self, page: &Value, at: usize) -> RestReply {
+        let address = page["files"][at]["url"].as_str().unwrap().strip_prefix("../../").unwrap();
+        self.send(&format!("GET {address}"), &[], &[]).await
+    }
+}
+
+/// The fields of an upload without the file.
+pub(crate) fn fields(name: &str, version: &str, bytes: &[u8]) -> Form {
+    bowline_testkit::python::fields(name, version, &sha256(bytes))
+}
+
+/// A whole upload, as twine sends it.
+pub(crate) fn form(name: &str, version: &str, file: &str, bytes: &[u8]) -> Form {
+    fields(name, version, bytes).file(file, bytes).end()
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Digest::of(Algorithm::Sha256, bytes).hex().to_owned()
+}
+
+/// One number out of the database.
+pub(crate) async fn number(server: &TestServer, sql: &'static str) -> i64 {
+    let db = &server.server().parts().storage.db;
+    let read =
+        db.read(|tx| Box::pin(async move { tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await }));
+    read.await.expect("the database answers").expect("a row")
+}
+
+/// The files of blobs and uploads.
+pub(crate) fn stored_files(server: &TestServer) -> usize {
+    fn below(directory: &std::path::Path) -> usize {
+        let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+        let of = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            if path.is_dir() { below(&path) } else { 1 }
+        };
+        entries.map(of).sum()
+    }
+    let blobs = server.data_dir().join("blobs");
+    ["sha256", "uploads"].iter().map(|part| below(&blobs.join(part))).sum()
+}
+
+/// An organization, and someone who may publish there.
+pub(crate) async fn publisher(server: &TestServer, name: &str) -> (String, Client) {
+    let org = server.organization(name).await;
+    let actor = server.actor("libraries.python.push", &org).await;
+    (org, Client::of(server, &actor))
+}
+
+/// What a refusal says, which must have this status: the same in every member that a client shows.
+pub(crate) fn sentence(reply: &RestReply, status: u16) -> String {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+    let body = reply.json();
+    assert_eq!((&body["status"], &body["detail"]), (&Value::from(status), &body["error"]), "{body}");
+    assert_eq!(body["detail"], body["message"], "{body}");
+    body["detail"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,169 @@
+// Hosts of packages with the installers and publishers that people have: publish, install, pin and lock, and what each of
+// them shows where something is refused, as a golden table.
+//
+//   BASE_URL, OPERATOR_TOKEN   the server
+//   BOWLINE                    its binary
+//   PROVIDER                   provider.json of the identity provider
+//   PYTHON                     directory with the virtual environments `venv` and `old`
+//   UPDATE_GOLDEN=1            write the table of what each client prints again
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { call, check, checks, owned } from '../lib.mjs';
+
+const { BASE_URL, PYTHON, UPDATE_GOLDEN } = process.env;
+const here = dirname(fileURLToPath(import.meta.url));
+const golden = join(here, 'golden.txt');
+const host = new URL(BASE_URL).host;
+const work = mkdtempSync(join(tmpdir(), 'packages.'));
+const rows = [];
+
+/** Runs a program with nothing of this machine's settings. */
+function run(command, args, env = {}) {
+  const clean = { HOME: work, PATH: process.env.PATH, PIP_CONFIG_FILE: '/dev/null', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1', UV_NO_CONFIG: '1', UV_CACHE_DIR: join(work, 'uv'), ...env };
+  const { status, stdout, stderr, error } = spawnSync(command, args, { env: clean, cwd: work, encoding: 'utf8', timeout: 120_000 });
+  if (error) throw error;
+  return { status, text: stdout + stderr };
+}
+
+const program = (name) => join(PYTHON, 'venv/bin', name);
+let targets = 0;
+/** A directory that nothing was installed to. */
+const target = () => join(work, `target-${(targets += 1)}`);
+
+/** The clients that install, each as a function from an index and packages to what happened. */
+const installers = {
+  'pip 26.3': (index, ...packages) => run(program('pip'), ['install', '--no-deps', '--no-cache-dir', '--retries', '0', '--target', target(), '--index-url', index, ...packages]),
+  'pip 23.2.1': (index, ...packages) => run(join(PYTHON, 'old/bin/pip'), ['install', '--no-deps', '--no-cache-dir', '--retries', '0', '--target', target(), '--index-url', index, ...packages]),
+  'uv 0.13.9': (index, ...packages) => run(program('uv'), ['pip', 'install', '--no-deps', '--no-cache', '--python', program('python'), '--target', target(), '--index-url', index, ...packages]),
+};
+
+/** An index address with a user name and a password, and a group. */
+function index(user, password, group = '') {
+  return `http://${encodeURIComponent(user)}:${encodeURIComponent(password)}@${host}/libraries/python${group && `/~${group}`}/simple/`;
+}
+
+function make(name, version, ...headers) {
+  const directory = join(work, 'dist', `${name}-${version}-${(targets += 1)}`);
+  const made = run('python3', [join(here, 'make.py'), directory, name, version, ...headers]);
+  if (made.status !== 0) throw new Error(made.text);
+  return readdirSync(directory).sort().map((file) => join(directory, file));
+}
+
+function twine(owner, files, ...more) {
+  return run(program('twine'), ['upload', '--non-interactive', '--disable-progress-bar', '--repository-url', `${BASE_URL}/libraries/python/legacy/`, ...more, ...files], { TWINE_USERNAME: owner.identity, TWINE_PASSWORD: owner.upstream });
+}
+
+function uvPublish(owner, files, ...more) {
+  return run(program('uv'), ['publish', '--publish-url', `${BASE_URL}/libraries/python/legacy/`, '--username', owner.identity, '--password', owner.upstream, '--trusted-publishing', 'never', ...more, ...files]);
+}
+
+/** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
+function shown(text, ...marks) {
+  const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{64}/g, 'SHA256').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID');
+  const lines = plain.split('\n').map((line) => line.trim()).filter((line) => marks.some((mark) => line.includes(mark)));
+  return [...new Set(lines)].join(' / ') || 'nothing';
+}
+
+function row(what, client, outcome, ...marks) {
+  rows.push(`${what} | ${client} | ${outcome.status === 0 ? 'succeeds' : 'fails'} | ${shown(outcome.text, ...marks)}`);
+}
+
+try {
+  const owner = await owned('packers', 'walk-packages');
+  const stranger = await owned('strangers', 'walk-packages-stranger');
+  const own = index(owner.identity.replace('/', '_'), owner.upstream);
+
+  // ---- publish ---------------------------------------------------------------------------------------
+  const first = make('bwl-example', '1.0', 'License-Expression: MIT', 'Requires-Python: >=3.8');
+  const published = twine(owner, first);
+  check('twine publishes a wheel and an sdist', published.status === 0, published.text);
+  const second = make('bwl-example', '1.1', 'License-Expression: MIT');
+  const byUv = uvPublish(owner, second);
+  check('uv publishes', byUv.status === 0, byUv.text);
+  check('twine publishes the same bytes again', twine(owner, first).status === 0);
+  const changed = make('bwl-example', '1.0', 'License-Expression: MIT', 'Keywords: changed');
+  for (const [client, outcome] of [['twine 6.2.0', twine(owner, changed)], ['uv 0.13.9', uvPublish(owner, changed)]]) {
+    check(`${client} does not change a published file`, outcome.status !== 0, outcome.text);
+    row('publish other bytes', client, outcome, 'already exists', 'publish another version');
+  }
+  // twine has --skip-existing for the public index alone.
+  const skipped = uvPublish(owner, first, '--check-url', own);
+  check('uv skips what the index has', skipped.status === 0 && /already exists|skipping/i.test(skipped.text), skipped.text);
+  const wrong = { ...owner, upstream: 'wrong' };
+  for (const [client, outcome] of [['twine 6.2.0', twine(wrong, first)], ['uv 0.13.9', uvPublish(wrong, first)]]) {
+    check(`${client} publishes nothing with a wrong token`, outcome.status !== 0, outcome.text);
+    row('publish with a wrong token', client, outcome, '401', 'credentials', 'token');
+  }
+
+  // ---- install, pin, lock ----------------------------------------------------------------------------
+  for (const [client, install] of Object.entries(installers)) {
+    const newest = install(own, 'bwl-example');
+    check(`${client} installs the highest version`, newest.status === 0 && /bwl[-_]example[-=]+1\.1/.test(newest.text), newest.text);
+    const pinned = install(own, 'bwl_Example==1.0');
+    check(`${client} installs a pinned version by another spelling`, pinned.status === 0 && /1\.0/.test(pinned.text), pinned.text);
+    // pip takes what stands before an escaped slash for the host.
+    const escaped = client.startsWith('pip') ? undefined : install(index(owner.identity, owner.upstream), 'bwl-example');
+    if (escaped) check(`${client} takes the UIDP with its slash`, escaped.status === 0, escaped.text);
+    for (const [what, address] of [['with a wrong token', index(owner.identity.replace('/', '_'), 'wrong')], ['of another organization', index(stranger.identity.replace('/', '_'), stranger.upstream, owner.organization)], ['that is not there', own]]) {
+      const outcome = install(address, what === 'that is not there' ? 'bwl-absent' : 'bwl-example');
+      check(`${client} installs nothing ${what}`, outcome.status !== 0, outcome.text);
+      row(`install ${what}`, client, outcome, 'ERROR: No matching', '401', '403', 'not found', 'credentials');
+    }
+  }
+  const requirements = join(work, 'requirements.in');
+  writeFileSync(requirements, 'bwl-example\n');
+  const locked = join(work, 'requirements.txt');
+  const lock = run(program('uv'), ['pip', 'compile', '--no-cache', '--generate-hashes', '--index-url', own, '-o', locked, requirements]);
+  check('uv locks with hashes', lock.status === 0 && readFileSync(locked, 'utf8').includes('--hash=sha256:'), lock.text);
+  const frozen = installers['pip 26.3'](own, '--require-hashes', '-r', locked);
+  check('pip installs what uv locked', frozen.status === 0, frozen.text);
+  const project = join(work, 'project');
+  mkdirSync(project);
+  writeFileSync(join(project, 'pyproject.toml'), `[project]\nname = "app"\nversion = "0"\nrequires-python = ">=3.9"\ndependencies = ["bwl-example"]\n[[tool.uv.index]]\nname = "own"\nurl = "${BASE_URL}/libraries/python/simple/"\ndefault = true\n`);
+  const account = { UV_NO_CONFIG: '0', UV_INDEX_OWN_USERNAME: owner.identity, UV_INDEX_OWN_PASSWORD: owner.upstream, UV_PYTHON: program('python') };
+  for (const args of [['lock'], ['lock', '--check'], ['sync', '--frozen', '--no-install-project']]) {
+    const outcome = run(program('uv'), [...args, '--no-cache', '--project', project], account);
+    check(`uv ${args.join(' ')} succeeds`, outcome.status === 0, outcome.text);
+  }
+
+  // ---- withdrawn and withheld ------------------------------------------------------------------------
+  await call('POST', `/pythonpackages/v1/groups/${owner.organization}:yankVersion`, { package: 'bwl-example', version: '1.1', reason: 'It lost data.' });
+  for (const [client, install] of Object.entries(installers)) {
+    const outcome = install(own, 'bwl-example');
+    check(`${client} passes over a withdrawn version`, outcome.status === 0 && /1\.0/.test(outcome.text), outcome.text);
+    row('install a withdrawn version', client, install(own, 'bwl-example==1.1'), 'yanked', 'It lost data.');
+  }
+  const policy = await call('POST', `/libraries/v1/policies/${owner.organization}`, { name: 'no-old', blockList: [{ purl: 'pkg:pypi/bwl-example@1.0' }, { purl: 'pkg:pypi/bwl-bad' }] });
+  await call('POST', `/libraries/v1/policy-bindings/${owner.organization}`, { policy: policy.id, ecosystem: 'PYTHON', mode: 'LIBRARY_POLICY_BINDING_MODE_ENFORCED' });
+  check('a package that is blocked is published', twine(owner, make('bwl-bad', '2.0')).status === 0);
+  for (const [client, install] of Object.entries(installers)) {
+    for (const [what, name] of [['blocked version', 'bwl-example==1.0'], ['blocked package', 'bwl-bad']]) {
+      const outcome = install(own, name);
+      check(`${client} installs no ${what}`, outcome.status !== 0, outcome.text);
+      row(`install a ${what}`, client, outcome, 'Blocked by policy', 'ERROR: No matching', 'ERROR: HTTP');
+    }
+  }
+  check('pip shows why', rows.filter((one) => one.startsWith('install a blocked version | pip')).every((one) => one.includes('Blocked by policy no-old')), rows.join('\n'));
+  check('uv shows why', rows.filter((one) => /^install a blocked .* \| uv/.test(one)).every((one) => one.includes('Blocked by policy no-old')), rows.join('\n'));
+  // They are written every two seconds.
+  let recorded;
+  for (let tries = 0; tries < 50 && !(recorded?.attemptCount >= Object.keys(installers).length); tries += 1) {
+    await new Promise((done) => setTimeout(done, 200));
+    const events = (await call('GET', `/libraries/v1/blocked-packages?parentId=${owner.organization}`)).items ?? [];
+    recorded = events.find(({ purl, reason }) => purl === 'pkg:pypi/bwl-example@1.0' && reason === 'BLOCK_LIST');
+  }
+  check('refused downloads of all installers are recorded', recorded?.attemptCount >= Object.keys(installers).length, JSON.stringify(recorded));
+
+  const text = `${rows.join('\n')}\n`;
+  if (UPDATE_GOLDEN) writeFileSync(golden, text);
+  check('what clients print is the golden table', readFileSync(golden, 'utf8') === text, text);
+  console.log(`\npackages: ${checks()} checks passed`);
+} catch (error) {
+  console.error(`packages: FAILED after ${checks()} checks: ${error.stack}`);
+  process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}

@@ -1,0 +1,85 @@
+//! Rows of hosted files.
+
+use bowline_contract::bowline::libraries::v1::HostedFile;
+use bowline_core::{Micros, Result, Uidp};
+use bowline_pipeline::{Change, ResourceSnapshot};
+use bowline_resources::kinds::PACKAGE_FILE;
+use bowline_store::{ReadTx, Row, Value};
+
+use crate::ecosystems::Language;
+use crate::policy::purl;
+
+/// A file as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileRow {
+    pub(super) name: String,
+    pub(super) sort_key: Vec<u8>,
+    pub(super) size: u64,
+    pub(super) sha256: String,
+    /// Digest of its core metadata; empty without.
+    pub(super) metadata_sha256: String,
+    pub(super) metadata_bytes: u64,
+    pub(super) requires_python: String,
+    pub(super) created_at: Micros,
+    pub(super) is_deleted: bool,
+}
+
+impl FileRow {
+    /// Digests of its bytes and of its core metadata, in hex.
+    pub(super) fn digests(&self) -> impl Iterator<Item = &str> {
+        [self.sha256.as_str(), self.metadata_sha256.as_str()].into_iter().filter(|digest| !digest.is_empty())
+    }
+}
+
+const COLUMNS: &str = "name, sort_key, size_bytes, sha256, metadata_sha256, metadata_bytes, requires_python, created_at, \
+                       deleted_at IS NOT NULL";
+
+fn read(row: &Row<'_>) -> Result<FileRow> {
+    Ok(FileRow {
+        name: row.text(0)?,
+        sort_key: row.bytes(1)?,
+        size: row.int(2)?.unsigned_abs(),
+        sha256: row.text(3)?,
+        metadata_sha256: row.text(4)?,
+        metadata_bytes: row.int(5)?.unsigned_abs(),
+        requires_python: row.text(6)?,
+        created_at: row.int(7)?,
+        is_deleted: row.bool(8)?,
+    })
+}
+
+/// The file of this name, deleted ones too.
+pub(super) async fn find(tx: &mut ReadTx, repository: &Uidp, package: &str, name: &str) -> Result<Option<FileRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM hosted_files WHERE repository = $1 AND package = $2 AND name = $3");
+    let params = [Value::from(repository.as_str()), Value::from(package), Value::from(name)];
+    tx.query_opt(&sql, &params, read).await
+}
+
+/// The files of a package that are there, by name.
+pub(super) async fn of_package(tx: &mut ReadTx, repository: &Uidp, package: &str) -> Result<Vec<FileRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM hosted_files WHERE repository = $1 AND package = $2 AND deleted_at IS NULL ORDER BY name"
+    );
+    tx.query(&sql, &[Value::from(repository.as_str()), Value::from(package)], read).await
+}
+
+/// A file that came or went, for the audit log and the event.
+pub(super) fn snapshot(group: &Uidp, language: Language, package: &str, version: &str, file: &FileRow) -> HostedFile {
+    HostedFile {
+        parent_id: group.as_str().into(),
+        purl: purl::of_version(language, package, version),
+        name: file.name.clone(),
+        sha256: file.sha256.clone(),
+        size_bytes: i64::try_from(file.size).unwrap_or(i64::MAX),
+    }
+}
+
+/// The change that a new file is.
+pub(super) fn published(repository: &Uidp, file: &HostedFile) -> Change {
+    Change {
+        kind: PACKAGE_FILE,
+        uid: repository.as_str().into(),
+        before: None,
+        after: Some(ResourceSnapshot::of(file)),
+    }
+}

@@ -1,0 +1,143 @@
+//! Packages that groups publish: where they lie, who reads and publishes them, and what policies withhold of them.
+//!
+//! A view is a group as a client names it, and what of its packages the caller may read: its own and those of the groups
+//! above it. Who publishes below a group changes nothing for those who read the group itself. Of two packages of one name
+//! the nearest counts, whole. To add an ecosystem, write what its protocol asks for next to `python`.
+
+mod files;
+mod notes;
+mod publishing;
+mod python;
+mod repositories;
+mod versions;
+mod views;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bowline_core::{Error, Micros, Uidp};
+use bowline_pipeline::{Pipeline, Principal, Visit};
+use bowline_registry::content::Registry;
+use bowline_store::StoreError;
+
+use crate::policy::decide::Refusal;
+
+pub use bowline_registry::content::{OpenUpload, StoredBlob};
+pub use notes::flush as flush_notes;
+pub use publishing::{NewBlob, NewFile, Published, Publishing};
+pub use python::{File, Project, ProjectFile};
+pub(crate) use repositories::delete_of_group;
+pub(crate) use versions::register;
+
+/// The packages of all groups.
+#[derive(Clone)]
+pub struct Hosting {
+    pipeline: Arc<Pipeline>,
+    registry: Registry,
+    notes: Arc<notes::Notes>,
+}
+
+/// One request of someone whom the front has authenticated.
+#[derive(Clone)]
+pub struct HostClient {
+    visit: Visit,
+}
+
+/// Why a request fails.
+#[derive(Debug)]
+pub enum HostError {
+    Failed(Error),
+    /// A policy withholds the package or version.
+    Withheld(Withheld),
+    /// The caller belongs to no organization and may read several: their names, to choose one from.
+    Ambiguous(Vec<String>),
+}
+
+/// What a policy withholds, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// Package URL of the version, or of the package if all versions are withheld.
+    pub purl: String,
+    /// Name of the policy.
+    pub policy: String,
+    /// Why, in the words of block events.
+    pub reason: &'static str,
+    /// One sentence for people.
+    pub sentence: String,
+}
+
+impl Withheld {
+    fn new(purl: String, policy: &str, refusal: &Refusal) -> Withheld {
+        let why = match refusal {
+            Refusal::Blocked(pattern) => format!("is on its block list as {}", pattern.text()),
+            Refusal::License(license) => format!("has the license {license}"),
+            Refusal::Malware => "is reported as malware".into(),
+            Refusal::Cooldown { days, .. } => format!("is younger than {days} days"),
+        };
+        let sentence = format!("Blocked by policy {policy}: {purl} {why}");
+        Withheld { purl, policy: policy.into(), reason: refusal.reason(), sentence }
+    }
+}
+
+impl From<Error> for HostError {
+    fn from(error: Error) -> HostError {
+        HostError::Failed(error)
+    }
+}
+
+impl From<StoreError> for HostError {
+    fn from(error: StoreError) -> HostError {
+        HostError::Failed(error.into())
+    }
+}
+
+impl Hosting {
+    /// Over the pipeline's storage; blobs are linked as the registry links them.
+    pub fn new(pipeline: Arc<Pipeline>, registry: Registry) -> Hosting {
+        Hosting { pipeline, registry, notes: Arc::default() }
+    }
+
+    /// A request by `principal`.
+    pub fn client(&self, principal: Principal, peer: IpAddr, request_id: Arc<str>) -> HostClient {
+        HostClient { visit: Visit::new(self.pipeline.clone(), principal, Some(peer), request_id) }
+    }
+
+    /// Notes how far an upload of a file has come while it arrives, if that is due.
+    ///
+    /// # Errors
+    /// It has ended, or others have taken the room that a quota left it.
+    pub async fn file_grows(&self, upload: &mut OpenUpload, bytes: u64) -> Result<(), Error> {
+        self.registry.file_grows(upload, bytes).await
+    }
+
+    /// Forgets an upload of which nothing is left to be kept.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn forget_upload(&self, id: &str) -> Result<(), Error> {
+        self.registry.forget_file(id).await
+    }
+}
+
+impl HostClient {
+    /// The same client after the body of the request has been read: what is done then is done at that time.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED if the token has ended meanwhile.
+    pub fn renewed(&self) -> Result<HostClient, Error> {
+        Ok(HostClient { visit: self.visit.renewed()? })
+    }
+
+    fn subject(&self) -> &str {
+        self.visit.principal().subject()
+    }
+
+    fn now(&self) -> Micros {
+        self.visit.now()
+    }
+
+    /// The organization that the caller belongs to; absent for people.
+    fn organization(&self) -> Option<Uidp> {
+        Uidp::parse(self.subject()).ok().filter(|identity| !identity.is_root()).map(|identity| identity.root())
+    }
+}

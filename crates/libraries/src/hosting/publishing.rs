@@ -1,0 +1,190 @@
+//! Publishing a file: an upload to a group, whose bytes are durable before the rows that name them.
+
+use bowline_contract::bowline::libraries::v1::HostedFile;
+use bowline_contract::bowline::libraries::v1::rpc::python_host::PublishFile;
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
+use bowline_pipeline::Changed;
+use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
+use bowline_store::{Value, WriteTx};
+use bowline_versions::order_key;
+
+use super::files::{self, FileRow};
+use super::{HostClient, HostError, Hosting, repositories, views};
+use crate::ecosystems::Language;
+
+const LANGUAGE: Language = Language::Python;
+
+/// A file on its way to a group.
+#[derive(Debug)]
+pub struct Publishing {
+    group: Uidp,
+    /// The upload that takes its bytes.
+    pub upload: OpenUpload,
+}
+
+/// A blob whose bytes are durable, with the upload that brought them.
+#[derive(Clone, Debug)]
+pub struct NewBlob {
+    /// SHA-256 in lower-case hex.
+    pub sha256: String,
+    pub blob: StoredBlob,
+    /// Id of the upload.
+    pub upload: String,
+}
+
+/// A file whose bytes are durable, as it describes itself.
+#[derive(Clone, Debug)]
+pub struct NewFile {
+    pub name: String,
+    /// Name of its package, normalized.
+    pub package: String,
+    /// The same as the file spells it.
+    pub spelled: String,
+    pub version: String,
+    pub license: String,
+    pub requires_python: String,
+    /// The bytes of the file itself.
+    pub content: NewBlob,
+    /// Its core metadata, if it is a wheel.
+    pub metadata: Option<NewBlob>,
+}
+
+/// What became of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Published {
+    /// It is there now. Digest and upload of the bytes that its own took the place of.
+    New(Vec<(String, String)>),
+    /// It was there with the same bytes.
+    Same,
+}
+
+impl Hosting {
+    /// Begins to publish a file to the group that the path names, or to the caller's organization, under an id that was
+    /// drawn at random.
+    ///
+    /// # Errors
+    /// The caller may not publish there, or too many uploads are open.
+    pub async fn begin_publishing(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        id: &str,
+    ) -> std::result::Result<Publishing, HostError> {
+        let (of, path) = (client.clone(), path.map(str::to_owned));
+        let read = self.pipeline.db.read(move |tx| {
+            let (client, path) = (of.clone(), path.clone());
+            Box::pin(async move {
+                let group = views::scope::<PublishFile>(tx, &client, path.as_deref()).await?;
+                let allowed = client.visit.authorize_at::<PublishFile>(tx, &group, HostedFile::default()).await;
+                allowed.map_err(|error| views::hidden(error, path.as_deref()))?;
+                Ok::<_, HostError>(group)
+            })
+        });
+        let group = read.await?;
+        let upload = self.registry.begin_file(client.subject(), &group, id).await?;
+        Ok(Publishing { group, upload })
+    }
+
+    /// Begins an upload of what belongs to a file that is being published.
+    ///
+    /// # Errors
+    /// Too many uploads are open.
+    pub async fn begin_part(&self, client: &HostClient, publishing: &Publishing, id: &str) -> Result<OpenUpload> {
+        self.registry.begin_file(client.subject(), &publishing.group, id).await
+    }
+
+    /// Publishes a file, unless it is there.
+    ///
+    /// # Errors
+    /// ALREADY_EXISTS if its name is taken by other bytes or was deleted, QUOTA_EXCEEDED, or the caller may not publish any
+    /// more.
+    pub async fn publish(&self, client: &HostClient, publishing: &Publishing, file: &NewFile) -> Result<Published> {
+        let job = std::sync::Arc::new((client.clone(), publishing.group.clone(), file.clone()));
+        let written = self.pipeline.db.write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move { publish(tx, &job.0, &job.1, &job.2).await })
+        });
+        written.await
+    }
+}
+
+async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &NewFile) -> Result<Published> {
+    let row = FileRow {
+        name: file.name.clone(),
+        sort_key: order_key(LANGUAGE.scheme(), &file.version),
+        size: file.content.blob.size,
+        sha256: file.content.sha256.clone(),
+        metadata_sha256: file.metadata.as_ref().map(|metadata| metadata.sha256.clone()).unwrap_or_default(),
+        metadata_bytes: file.metadata.as_ref().map_or(0, |metadata| metadata.blob.size),
+        requires_python: file.requires_python.clone(),
+        created_at: client.now(),
+        is_deleted: false,
+    };
+    let hosted = files::snapshot(group, LANGUAGE, &file.package, &file.version, &row);
+    let call = client.visit.authorize_change_at::<PublishFile>(tx, group, hosted.clone()).await?;
+    let repository = if let Some(repository) = repositories::find(tx, group, LANGUAGE.number()).await? {
+        repository
+    } else {
+        let uid = call.new_child(group);
+        repositories::create(tx, &uid, LANGUAGE.number(), client.now()).await?;
+        uid
+    };
+    if let Some(before) = files::find(tx, &repository, &file.package, &file.name).await? {
+        return same(&before, &row).map(|()| Published::Same);
+    }
+    let mut replaced = Vec::new();
+    for part in std::iter::once(&file.content).chain(&file.metadata) {
+        let digest = format!("sha256:{}", part.sha256);
+        let before = package_files::link(tx, &repository, &digest, &part.blob, &part.upload, client.now()).await?;
+        replaced.extend(before.map(|upload| (digest, upload)));
+    }
+    insert(tx, &repository, client.subject(), file, &row).await?;
+    repositories::count(tx, &repository, 1).await?;
+    let changed = Changed::many(vec![files::published(&repository, &hosted)], ()).with_event(group, &hosted);
+    client.visit.record(tx, &call, changed).await?;
+    Ok(Published::New(replaced))
+}
+
+/// Refuses a file whose name is used up.
+fn same(before: &FileRow, row: &FileRow) -> Result<()> {
+    let taken = match () {
+        () if before.is_deleted => "was deleted, and its name stays used",
+        () if before.sha256 != row.sha256 => "already exists with other bytes, and files do not change",
+        () => return Ok(()),
+    };
+    Err(Error::new(Reason::AlreadyExists, format!("{} {taken}: publish another version", row.name)))
+}
+
+async fn insert(tx: &mut WriteTx, repository: &Uidp, subject: &str, file: &NewFile, row: &FileRow) -> Result<()> {
+    let created_at: Micros = row.created_at;
+    let sql = "INSERT INTO hosted_versions (repository, package, sort_key, version, spelled, license, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (repository, package, sort_key) DO NOTHING";
+    let params = [
+        Value::from(repository.as_str()),
+        Value::from(&file.package),
+        Value::from(row.sort_key.as_slice()),
+        Value::from(&file.version),
+        Value::from(&file.spelled),
+        Value::from(&file.license),
+        Value::Int(created_at),
+    ];
+    tx.execute(sql, &params).await?;
+    let sql = "INSERT INTO hosted_files (repository, package, name, sort_key, size_bytes, sha256, metadata_sha256,
+                                         metadata_bytes, requires_python, created_at, created_by)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let params = [
+        Value::from(repository.as_str()),
+        Value::from(&file.package),
+        Value::from(&row.name),
+        Value::from(row.sort_key.as_slice()),
+        Value::Int(i64::try_from(row.size).unwrap_or(i64::MAX)),
+        Value::from(&row.sha256),
+        Value::from(&row.metadata_sha256),
+        Value::Int(i64::try_from(row.metadata_bytes).unwrap_or(i64::MAX)),
+        Value::from(&row.requires_python),
+        Value::Int(created_at),
+        Value::from(subject),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! From the group that a client names, or the organization that it belongs to, to what it may read there.
+
+use bowline_contract::Method;
+use bowline_contract::bowline::libraries::v1::HostedFile;
+use bowline_core::{Error, Reason, Result, UidRange, Uidp};
+use bowline_store::{ReadTx, Value};
+
+use super::{HostClient, HostError};
+
+/// Organizations that are named to someone who must choose one.
+const SHOWN: i64 = 20;
+
+/// A group, and whose packages it shows.
+pub(super) struct View {
+    pub(super) scope: Uidp,
+    /// Repositories of packages that the caller may read: that of the group first, then those above it.
+    pub(super) repositories: Vec<Uidp>,
+}
+
+impl View {
+    /// What the caller sees at a group, by a method that reads.
+    ///
+    /// # Errors
+    /// PERMISSION_DENIED, also where there is no such group; or the caller must name one.
+    pub(super) async fn open<M: Method<Request = HostedFile>>(
+        tx: &mut ReadTx,
+        client: &HostClient,
+        path: Option<&str>,
+        ecosystem: i64,
+    ) -> std::result::Result<View, HostError> {
+        let scope = scope::<M>(tx, client, path).await?;
+        let allowed = client.visit.authorize_at::<M>(tx, &scope, HostedFile::default()).await;
+        let call = allowed.map_err(|error| hidden(error, path))?;
+        let mut repositories = Vec::new();
+        for group in scope.self_and_ancestors() {
+            if client.visit.allows::<M>(call.grants(), group)? {
+                let sql = "SELECT uid FROM package_repositories WHERE parent = $1 AND ecosystem = $2";
+                let params = [Value::from(group), Value::Int(ecosystem)];
+                let uid = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+                repositories.extend(uid.map(|uid| super::repositories::stored(&uid)).transpose()?);
+            }
+        }
+        Ok(View { scope, repositories })
+    }
+}
+
+/// The group that a path names, or else the caller's organization.
+pub(super) async fn scope<M: Method<Request = HostedFile>>(
+    tx: &mut ReadTx,
+    client: &HostClient,
+    path: Option<&str>,
+) -> std::result::Result<Uidp, HostError> {
+    if let Some(path) = path {
+        let parts: Vec<&str> = path.split(':').collect();
+        let group = bowline_registry::group_of(tx, &parts).await?;
+        return group.ok_or_else(|| absent(path).into());
+    }
+    if let Some(organization) = client.organization() {
+        return Ok(organization);
+    }
+    let grants = client.visit.grants(tx).await?;
+    let mut found = organizations(tx, &grants.visible(&client.visit.needed::<M>()?)).await?;
+    match found.len() {
+        0 => Err(Error::permission_denied(
+            "Permission denied: the caller may use packages of no organization; ask for a role such as \
+             libraries.python.pull",
+        )
+        .into()),
+        1 => Ok(super::repositories::stored(&found.remove(0).0)?),
+        _ => Err(HostError::Ambiguous(found.into_iter().map(|(uid, name)| name.unwrap_or(uid)).collect())),
+    }
+}
+
+/// Organizations in these ranges, by UIDP: each with its name if that is verified, since no other leads to it.
+async fn organizations(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<(String, Option<String>)>> {
+    let mut found: Vec<(String, Option<String>)> = Vec::new();
+    for range in ranges {
+        // A grant below an organization is one at it too.
+        let lower = range.lower.get(..bowline_core::ROOT_LENGTH).unwrap_or(&range.lower);
+        let sql = "SELECT uid, name, verified FROM groups
+                   WHERE parent = '' AND uid >= $1 AND uid < $2 ORDER BY uid LIMIT $3";
+        let params = [Value::from(lower), Value::from(&range.upper), Value::Int(SHOWN)];
+        let read = |row: &bowline_store::Row<'_>| {
+            let name = row.text(1)?;
+            Ok::<_, Error>((row.text(0)?, row.bool(2)?.then_some(name)))
+        };
+        for organization in tx.query(sql, &params, read).await? {
+            if !found.contains(&organization) && found.len() < SHOWN as usize {
+                found.push(organization);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// An error that tells no more to someone who may not know what is there.
+pub(super) fn hidden(error: Error, path: Option<&str>) -> Error {
+    match (error.reason(), path) {
+        (Reason::PermissionDenied, Some(path)) => absent(path),
+        _ => error,
+    }
+}
+
+fn absent(path: &str) -> Error {
+    Error::permission_denied(format!(
+        "Permission denied: the group \"{path}\" does not exist, or the caller lacks a role such as \
+         libraries.python.pull there"
+    ))
+}

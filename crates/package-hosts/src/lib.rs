@@ -1,0 +1,114 @@
+//! Hosts of packages: the protocols that installers and publishers of language ecosystems speak, below the libraries URL.
+//!
+//! What is allowed, what is there and what policies withhold, [`bowline_libraries::hosting`] knows; bytes lie in
+//! [`bowline_content::Content`]. This crate reads requests and writes answers in the form that each client shows to people.
+//! To add a protocol, write a module beside `python` with its paths and answers, and name its word in [`Target::parse`]'s
+//! caller, [`router`].
+
+mod answers;
+mod callers;
+mod files;
+mod forms;
+mod python;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::response::Response;
+use axum::routing::any;
+use bowline_content::Content;
+use bowline_fronts::{Count, Front, LogFields};
+use bowline_identity::CredentialExchange;
+use bowline_libraries::hosting::{self, HostClient, Hosting};
+use bowline_pipeline::{Pipeline, RequestOrigin, Surface};
+use tokio::sync::Semaphore;
+
+use answers::Refused;
+use python::Target;
+
+/// Archives that are read at the same time: they are unpacked on blocking threads, which others need too.
+const ARCHIVES: usize = 2;
+
+/// The hosts of packages: what groups publish, with its bytes and its callers.
+pub struct PackageHosts {
+    hosting: Hosting,
+    content: Content,
+    pipeline: Arc<Pipeline>,
+    exchange: CredentialExchange,
+    archives: Arc<Semaphore>,
+    /// The public address, without a slash at its end.
+    url: String,
+}
+
+impl PackageHosts {
+    /// The hosts of packages whose bytes lie in `content`.
+    pub fn new(hosting: Hosting, content: Content, pipeline: Arc<Pipeline>) -> PackageHosts {
+        let url = pipeline.settings.libraries_audience.trim_end_matches('/').to_owned();
+        let exchange =
+            CredentialExchange::new(pipeline.clone(), pipeline.settings.libraries_audience.clone(), Surface::Packages);
+        PackageHosts { hosting, content, pipeline, exchange, archives: Arc::new(Semaphore::new(ARCHIVES)), url }
+    }
+
+    /// Writes the refused downloads that wait. Call it every few seconds, and once at the end; `draw` draws UIDPs at random.
+    pub async fn flush_notes(&self, draw: fn() -> [u8; 8]) {
+        hosting::flush_notes(&self.hosting, draw).await;
+    }
+
+    /// The path of the public address, below which the hosts are; empty if they have a host of their own.
+    fn prefix(&self) -> &str {
+        let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        rest.find('/').map_or("", |at| &rest[at..])
+    }
+}
+
+/// The routes of all protocols. `count` is called for each request.
+pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
+    // Everyone is admitted here: `callers` applies the rate limit, whose key depends on the credential.
+    let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
+    let render_rejection = |_: &str, error| Refused::from(error).response();
+    let front = Front { transport: "packages", name: python::name, admit, render_rejection, count };
+    let base = format!("{}/python", hosts.prefix());
+    let routes = Router::new()
+        .route(&base, any(python))
+        .route(&format!("{base}/"), any(python))
+        .route(&format!("{base}/{{*rest}}"), any(python))
+        .with_state(hosts);
+    front.wrap(routes)
+}
+
+async fn python(
+    State(hosts): State<Arc<PackageHosts>>,
+    Extension(origin): Extension<RequestOrigin>,
+    request: Request,
+) -> Response {
+    let below = request.uri().path().strip_prefix(hosts.prefix()).and_then(|path| path.strip_prefix("/python"));
+    let target = Target::parse(below.unwrap_or_default());
+    let request_id = origin.request_id.clone();
+    let mut fields = LogFields::default();
+    let answered = match target {
+        Ok((scope, target)) => {
+            fields.scope = scope.clone().unwrap_or_default();
+            answer(&hosts, request, &origin, scope.as_deref(), target, &mut fields.principal).await
+        }
+        Err(refused) => Err(refused),
+    };
+    let mut response = answered.unwrap_or_else(Refused::response);
+    let of_response = response.extensions_mut().get_or_insert_default::<LogFields>();
+    (of_response.principal, of_response.scope) = (fields.principal, fields.scope);
+    answers::finished(response, &request_id)
+}
+
+async fn answer(
+    hosts: &Arc<PackageHosts>,
+    request: Request,
+    origin: &RequestOrigin,
+    scope: Option<&str>,
+    target: Target,
+    subject: &mut String,
+) -> Result<Response, Refused> {
+    let principal = hosts.principal(request.headers(), origin).await?;
+    principal.subject().clone_into(subject);
+    let client: HostClient = hosts.hosting.client(principal, origin.address, origin.request_id.clone());
+    hosts.python(&client, request, scope, target).await
+}

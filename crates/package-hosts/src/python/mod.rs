@@ -1,0 +1,112 @@
+//! The package index of Python: pages of projects, their files, and uploads.
+
+mod negotiation;
+mod pages;
+mod target;
+mod upload;
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::Response;
+use bowline_authn::crypto::sha256;
+use bowline_core::hex;
+use bowline_fronts::range;
+use bowline_fronts::request::is_shown;
+use bowline_libraries::hosting::{HostClient, HostError};
+
+use crate::PackageHosts;
+use crate::answers::{Refused, set, typed};
+use negotiation::Form;
+
+pub(crate) use target::{Target, name};
+
+impl PackageHosts {
+    /// The answer to a request of the index.
+    pub(crate) async fn python(
+        self: &Arc<Self>,
+        client: &HostClient,
+        request: Request,
+        scope: Option<&str>,
+        target: Target,
+    ) -> Result<Response, Refused> {
+        let (head, body) = request.into_parts();
+        match (&head.method, target) {
+            (&Method::POST, Target::Upload) => self.upload(client, scope, &head.headers, body).await,
+            (_, Target::Upload) => Err(wrong_verb("POST")),
+            (&Method::GET | &Method::HEAD, target) => {
+                let mut response = self.read(client, &head.method, &head.headers, scope, target).await?;
+                set(&mut response, header::VARY, "Accept, Authorization");
+                Ok(response)
+            }
+            _ => Err(wrong_verb("GET, HEAD")),
+        }
+    }
+
+    async fn read(
+        &self,
+        client: &HostClient,
+        method: &Method,
+        headers: &HeaderMap,
+        scope: Option<&str>,
+        target: Target,
+    ) -> Result<Response, Refused> {
+        match target {
+            Target::Base => Ok(self.moved(scope, "")),
+            Target::Projects => {
+                let form = Form::of(headers)?;
+                let names = self.hosting.python_projects(client, scope).await?;
+                Ok(page(headers, form, pages::projects(form, &names)))
+            }
+            Target::Project { name, is_canonical: false } => Ok(self.moved(scope, &format!("{name}/"))),
+            Target::Project { name, .. } => {
+                let form = Form::of(headers)?;
+                let project = self.hosting.python_project(client, scope, &name).await;
+                let project = project.map_err(|error| match error {
+                    // uv takes a 403 of an index for wrong credentials, and shows the text of a 409.
+                    HostError::Withheld(withheld) => Refused::withheld(StatusCode::CONFLICT, &withheld),
+                    error => error.into(),
+                })?;
+                Ok(page(headers, form, pages::project(form, &project)))
+            }
+            Target::File { .. } if is_shown(headers) => {
+                let text = "browsers do not show files of packages; download them with an installer, such as pip";
+                Err(Refused::new(StatusCode::FORBIDDEN, text))
+            }
+            Target::File { sha256, name, is_metadata } => {
+                let file = self.hosting.python_file(client, scope, (&sha256, &name), is_metadata).await?;
+                self.file(method, headers, &file).await
+            }
+            Target::Upload => Err(wrong_verb("POST")),
+        }
+    }
+
+    /// A redirect to the page of a project, or to the list of projects.
+    fn moved(&self, scope: Option<&str>, project: &str) -> Response {
+        let scope = scope.map(|scope| format!("/~{scope}")).unwrap_or_default();
+        let mut response = typed(StatusCode::MOVED_PERMANENTLY, "text/plain", "");
+        set(&mut response, header::LOCATION, &format!("{}/python{scope}/simple/{project}", self.url));
+        response
+    }
+}
+
+/// A page in a form, unless the client has it.
+fn page(headers: &HeaderMap, form: Form, text: String) -> Response {
+    let tag = hex(&sha256(text.as_bytes())[..16]);
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let mut response = if range::is_not_modified(known, &tag) {
+        typed(StatusCode::NOT_MODIFIED, form.content_type(), "")
+    } else {
+        typed(StatusCode::OK, form.content_type(), text)
+    };
+    set(&mut response, header::ETAG, &format!("\"{tag}\""));
+    // Policies and what others publish change it at any time.
+    set(&mut response, header::CACHE_CONTROL, "private, no-cache");
+    response
+}
+
+fn wrong_verb(allowed: &str) -> Refused {
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed} are possible here"))
+        .with_header(header::ALLOW, allowed)
+}

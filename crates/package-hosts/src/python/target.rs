@@ -1,0 +1,135 @@
+//! Paths of the index, below its word.
+
+use axum::http::{Method, StatusCode};
+use bowline_formats::percent;
+use bowline_libraries::Language;
+
+use crate::answers::Refused;
+
+/// What a path means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Base,
+    /// The names of all projects.
+    Projects,
+    /// A project by its normalized name; canonical if the path has it in that spelling, and ends with a slash.
+    Project {
+        name: String,
+        is_canonical: bool,
+    },
+    File {
+        sha256: String,
+        name: String,
+        is_metadata: bool,
+    },
+    Upload,
+}
+
+impl Target {
+    /// Reads a path as it came over the wire; beside it the group that it names.
+    pub(crate) fn parse(path: &str) -> Result<(Option<String>, Target), Refused> {
+        let path = percent::decode(path).ok_or_else(|| Refused::bad("the path is not UTF-8"))?;
+        let rest = path.strip_prefix('/').unwrap_or_default();
+        let (scope, rest) = match rest.strip_prefix('~') {
+            None => (None, rest),
+            Some(named) => {
+                let (scope, rest) = named.split_once('/').unwrap_or((named, ""));
+                (Some(scope.to_owned()), rest)
+            }
+        };
+        let parts: Vec<&str> = rest.split('/').collect();
+        let target = match *parts.as_slice() {
+            [""] => Target::Base,
+            ["simple"] | ["simple", ""] => Target::Projects,
+            ["simple", name] | ["simple", name, ""] if is_name(name) => {
+                let normalized = Language::Python.normalized(name);
+                let is_canonical = normalized == name && parts.len() == 3;
+                Target::Project { name: normalized, is_canonical }
+            }
+            ["files", sha256, name] => {
+                let (name, is_metadata) = match name.strip_suffix(".metadata") {
+                    Some(name) => (name, true),
+                    None => (name, false),
+                };
+                Target::File { sha256: sha256.into(), name: name.into(), is_metadata }
+            }
+            ["legacy"] | ["legacy", ""] => Target::Upload,
+            _ => return Err(Refused::new(StatusCode::NOT_FOUND, "there is nothing at this path of the package index")),
+        };
+        Ok((scope, target))
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    Language::Python.validate_name(text).is_ok()
+}
+
+/// What a request is called in the access log and in the counters: few names, whatever clients send.
+pub(crate) fn name(verb: &Method, path: &str) -> &'static str {
+    let mut from_end = path.trim_end_matches('/').rsplit('/');
+    let [last, before, third] = std::array::from_fn(|_| from_end.next().unwrap_or_default());
+    match (third, before, last, verb.as_str()) {
+        (_, _, "legacy", "POST") => "packages.python.upload",
+        (_, _, "simple", "GET" | "HEAD") => "packages.python.projects",
+        (_, "simple", _, "GET" | "HEAD") => "packages.python.project",
+        ("files", _, _, "GET" | "HEAD") if path.ends_with(".metadata") => "packages.python.metadata",
+        ("files", _, _, "GET") => "packages.python.file.get",
+        ("files", _, _, "HEAD") => "packages.python.file.head",
+        _ => "packages.python.other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(name: &str, is_canonical: bool) -> Target {
+        Target::Project { name: name.into(), is_canonical }
+    }
+
+    #[test]
+    fn paths_lead_to_targets_at_groups() {
+        let file = |is_metadata| Target::File { sha256: "ab".into(), name: "a-1.whl".into(), is_metadata };
+        for (path, scope, target) in [
+            ("", None, Target::Base),
+            ("/", None, Target::Base),
+            ("/~acme:web", Some("acme:web"), Target::Base),
+            ("/simple/", None, Target::Projects),
+            ("/~acme/simple/", Some("acme"), Target::Projects),
+            ("/%7Eacme/simple/foo/", Some("acme"), project("foo", true)),
+            ("/simple/foo", None, project("foo", false)),
+            ("/simple/Foo._bar/", None, project("foo-bar", false)),
+            ("/files/ab/a-1.whl", None, file(false)),
+            ("/~acme/files/ab/a-1.whl.metadata", Some("acme"), file(true)),
+            ("/legacy/", None, Target::Upload),
+        ] {
+            assert_eq!(Target::parse(path).expect(path), (scope.map(str::to_owned), target), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_paths_lead_nowhere() {
+        for path in ["/simple/../legacy", "/simple/a/b/", "/simple/.a/", "/files/ab/", "/files/ab/c/d", "/%ff", "/pypi"]
+        {
+            let found = Target::parse(path);
+            assert!(matches!(found, Err(_) | Ok((_, Target::File { .. }))), "{path}: {found:?}");
+        }
+        assert!(Target::parse("/simple/%2e%2e/").is_err());
+    }
+
+    #[test]
+    fn requests_have_few_names() {
+        for (verb, path, wanted) in [
+            ("GET", "/libraries/python/simple/", "packages.python.projects"),
+            ("GET", "/libraries/python/~a:b/simple/foo/", "packages.python.project"),
+            ("GET", "/python/files/ab/a-1.whl", "packages.python.file.get"),
+            ("HEAD", "/python/files/ab/a-1.whl", "packages.python.file.head"),
+            ("GET", "/python/files/ab/a-1.whl.metadata", "packages.python.metadata"),
+            ("POST", "/python/legacy/", "packages.python.upload"),
+            ("PUT", "/python/legacy/", "packages.python.other"),
+            ("GET", "/python/x/y/z", "packages.python.other"),
+        ] {
+            assert_eq!(name(&verb.parse().expect("a method"), path), wanted, "{verb} {path}");
+        }
+    }
+}

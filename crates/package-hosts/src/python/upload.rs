@@ -1,0 +1,349 @@
+//! Uploads by the form that twine, uv, poetry and pdm send: `POST legacy/`.
+//!
+//! The file is stored while it arrives, and judged at the end of the form, since fields may follow it. Whatever fails
+//! leaves nothing behind but what garbage collection takes.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use bowline_authn::crypto::random_bytes;
+use bowline_content::{Algorithm, BlobSource, ContentError, Digest, Stored};
+use bowline_core::{Error, hex};
+use bowline_libraries::Language;
+use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, OpenUpload, Published, Publishing, StoredBlob};
+use bowline_packages::{Distribution, Refusal};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use multer::Field;
+use tokio::sync::Mutex;
+
+use crate::PackageHosts;
+use crate::answers::{Refused, typed};
+use crate::forms::FormReader;
+
+/// Maximum bytes of a file.
+const FILE: u64 = 16 << 30;
+/// Maximum bytes of a field that is read.
+const FIELD: usize = 1 << 10;
+/// Maximum bytes of all other fields: a description may be long.
+const FIELDS: usize = 8 << 20;
+/// Maximum characters of the name of a file.
+const NAME: usize = 255;
+
+/// What a form says.
+#[derive(Default)]
+struct Form {
+    action: String,
+    name: String,
+    version: String,
+    sha256: String,
+    /// Name of the file, once it has arrived.
+    file: Option<String>,
+}
+
+impl PackageHosts {
+    /// Publishes the file of a form.
+    pub(super) async fn upload(
+        self: &Arc<Self>,
+        client: &HostClient,
+        scope: Option<&str>,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response, Refused> {
+        let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let boundary = multer::parse_boundary(content_type).map_err(|_| {
+            let text = "send the file as multipart/form-data, as twine and uv publish do";
+            Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
+        })?;
+        let id = hex(&random_bytes::<16>());
+        let mut publishing = self.hosting.begin_publishing(client, scope, &id).await?;
+        let received = self.receive(client, &mut publishing, &id, FormReader::new(body, boundary)).await;
+        if received.is_err() {
+            self.abandon(&id).await;
+        }
+        received
+    }
+
+    async fn receive(
+        &self,
+        client: &HostClient,
+        publishing: &mut Publishing,
+        id: &str,
+        mut form: FormReader,
+    ) -> Result<Response, Refused> {
+        self.content.begin(id)?;
+        let mut fields = Form::default();
+        let mut size = 0;
+        while let Some(field) = form.next_field().await.map_err(form_error)? {
+            if field.name() == Some("content") {
+                fields.file = Some(self.store(publishing, id, field, fields.file.is_some()).await?);
+            } else {
+                fields.read(field, &mut size).await?;
+            }
+        }
+        let client = client.renewed()?;
+        let (name, digest) = fields.validate()?;
+        let stored = self.content.finish(id, &digest).await?;
+        let published = self.inspect_and_publish(&client, publishing, &fields, &name, (&digest, id), &stored).await;
+        if has_no_row(&published) {
+            self.drop_bytes(&digest, &stored.upload).await;
+        }
+        match published? {
+            Published::Same => self.abandon(id).await,
+            Published::New(replaced) => self.drop_replaced(&replaced).await,
+        }
+        Ok(typed(StatusCode::OK, "text/plain; charset=utf-8", "published\n"))
+    }
+
+    /// Stores the file while it arrives; returns its name.
+    async fn store(
+        &self,
+        publishing: &mut Publishing,
+        id: &str,
+        field: Field<'static>,
+        is_second: bool,
+    ) -> Result<String, Refused> {
+        let name = field.file_name().unwrap_or_default().to_owned();
+        if is_second {
+            return Err(Refused::bad("the form has two files: send one at a time"));
+        }
+        require_file_name(&name)?;
+        let limit = publishing.upload.room().unwrap_or(FILE).min(FILE);
+        let quota = publishing.upload.exceeded_quota();
+        let growth = Mutex::new(Growth { upload: &mut publishing.upload, size: 0, error: None });
+        let appended = self.content.append(id, None, self.noted(field, &growth), Algorithm::Sha256, limit).await;
+        match (appended, growth.into_inner().error) {
+            (Ok(_), _) => Ok(name),
+            (Err(_), Some(error)) => Err(Refused::from(error)),
+            (Err(ContentError::TooLarge(most)), _) if most < FILE => {
+                Err(quota.map_or_else(|| ContentError::TooLarge(most).into(), Refused::from))
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Notes the size of the upload while it grows, which quotas count; ends it once it may not grow further.
+    fn noted<'a>(
+        &'a self,
+        field: Field<'static>,
+        growth: &'a Mutex<Growth<'_>>,
+    ) -> impl Stream<Item = Result<Bytes, ()>> + Send + 'a {
+        field.then(async move |part| {
+            let part = part.map_err(drop)?;
+            let mut growth = growth.lock().await;
+            growth.size += part.len() as u64;
+            let size = growth.size;
+            match self.hosting.file_grows(growth.upload, size).await {
+                Ok(()) => Ok(part),
+                Err(error) => {
+                    growth.error = Some(error);
+                    Err(())
+                }
+            }
+        })
+    }
+
+    async fn inspect_and_publish(
+        &self,
+        client: &HostClient,
+        publishing: &Publishing,
+        form: &Form,
+        name: &str,
+        (digest, id): (&Digest, &str),
+        stored: &Stored,
+    ) -> Result<Published, Refused> {
+        let distribution = self.inspect(name, digest, stored).await?;
+        form.require_same(&distribution)?;
+        let metadata = match &distribution.core_metadata {
+            Some(bytes) => Some(self.store_metadata(client, publishing, bytes.clone()).await?),
+            None => None,
+        };
+        let content = NewBlob { sha256: digest.hex().into(), blob: blob(stored), upload: id.into() };
+        let file = NewFile {
+            name: name.into(),
+            package: Language::Python.normalized(&distribution.name),
+            spelled: distribution.name,
+            version: distribution.version,
+            license: distribution.license,
+            requires_python: distribution.requires_python,
+            content,
+            metadata,
+        };
+        let published = self.hosting.publish(client, publishing, &file).await.map_err(Refused::from);
+        if let (Some(metadata), true) = (&file.metadata, has_no_row(&published)) {
+            self.drop_replaced(&[(format!("sha256:{}", metadata.sha256), metadata.blob.upload.clone())]).await;
+            self.abandon(&metadata.upload).await;
+        }
+        published
+    }
+
+    /// What the file says of itself, read on a thread that may wait.
+    async fn inspect(&self, name: &str, digest: &Digest, stored: &Stored) -> Result<Distribution, Refused> {
+        let reader = self.content.read(digest, &stored.upload).await?;
+        let reader = reader.ok_or_else(|| Error::internal("the bytes of a new file are missing"))?;
+        let (size, name) = (reader.size(), name.to_owned());
+        let source = BlobSource::new(reader, tokio::runtime::Handle::current());
+        // The thread goes on where the client has gone away, so the turn is the thread's.
+        let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            bowline_packages::distribution(source, size, &name)
+        });
+        reading.await.map_err(Error::internal)?.map_err(|refusal| match refusal {
+            Refusal::Unreadable(error) => Error::internal(error).into(),
+            Refusal::Foreign => Refused::bad("the name of the file is none of a wheel or a source distribution"),
+            refusal => Refused::bad(format!("the file {refusal}")),
+        })
+    }
+
+    /// Stores the core metadata of a wheel as a blob of their own, which resolvers read instead of the wheel.
+    async fn store_metadata(
+        &self,
+        client: &HostClient,
+        publishing: &Publishing,
+        bytes: Vec<u8>,
+    ) -> Result<NewBlob, Refused> {
+        let upload = hex(&random_bytes::<16>());
+        self.hosting.begin_part(client, publishing, &upload).await?;
+        self.content.begin(&upload)?;
+        let digest = Digest::of(Algorithm::Sha256, &bytes);
+        let limit = bytes.len() as u64;
+        let body = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(bytes))]);
+        self.content.append(&upload, None, body, Algorithm::Sha256, limit).await?;
+        let stored = self.content.finish(&upload, &digest).await?;
+        Ok(NewBlob { sha256: digest.hex().into(), blob: blob(&stored), upload })
+    }
+
+    /// Ends an upload of which nothing is left to be kept. A failure is only logged: it ends by itself.
+    async fn abandon(&self, id: &str) {
+        if let Err(error) = self.content.cancel(id) {
+            tracing::info!(id, %error, "the bytes of an upload stay until they are collected");
+        }
+        if let Err(error) = self.hosting.forget_upload(id).await {
+            tracing::info!(id, %error, "the row of an upload stays until it expires");
+        }
+    }
+
+    async fn drop_replaced(&self, replaced: &[(String, String)]) {
+        for (digest, upload) in replaced {
+            match Digest::parse(digest) {
+                Ok(digest) => self.drop_bytes(&digest, upload).await,
+                Err(error) => tracing::error!(digest, %error, "a blob has a damaged digest"),
+            }
+        }
+    }
+
+    /// Removes bytes that no blob has. A failure is only logged: garbage collection removes them later.
+    async fn drop_bytes(&self, digest: &Digest, upload: &str) {
+        if let Err(error) = self.content.delete(digest, upload).await {
+            tracing::warn!(%digest, upload, %error, "bytes of no blob stay until they are collected");
+        }
+    }
+}
+
+/// An upload while its bytes arrive.
+struct Growth<'a> {
+    upload: &'a mut OpenUpload,
+    size: u64,
+    /// Why it was ended.
+    error: Option<Error>,
+}
+
+/// Whether no row has the new bytes, so that they can go. Of a database that fails, that is unknown: garbage collection
+/// knows later.
+fn has_no_row(published: &Result<Published, Refused>) -> bool {
+    match published {
+        Ok(Published::New(_)) => false,
+        Ok(Published::Same) => true,
+        Err(refused) => refused.is_certain(),
+    }
+}
+
+fn blob(stored: &Stored) -> StoredBlob {
+    StoredBlob { size: stored.size, upload: stored.upload.clone() }
+}
+
+impl Form {
+    /// Reads a field, if it is one that is judged; all others are read past.
+    async fn read(&mut self, mut field: Field<'static>, size: &mut usize) -> Result<(), Refused> {
+        let target = match field.name() {
+            Some(":action") => Some(&mut self.action),
+            Some("name") => Some(&mut self.name),
+            Some("version") => Some(&mut self.version),
+            Some("sha256_digest") => Some(&mut self.sha256),
+            _ => None,
+        };
+        let mut bytes = Vec::new();
+        while let Some(part) = field.chunk().await.map_err(form_error)? {
+            *size += part.len();
+            if *size > FIELDS {
+                let text = format!("the fields of the form have more than {FIELDS} bytes");
+                return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+            }
+            if target.is_some() {
+                bytes.extend_from_slice(&part);
+                if bytes.len() > FIELD {
+                    return Err(Refused::bad(format!("a field of the form has more than {FIELD} bytes")));
+                }
+            }
+        }
+        if let Some(target) = target {
+            *target = String::from_utf8(bytes).map_err(|_| Refused::bad("a field of the form is not UTF-8"))?;
+        }
+        Ok(())
+    }
+
+    /// Name and digest of the file, once everything has arrived.
+    fn validate(&self) -> Result<(String, Digest), Refused> {
+        if self.action != "file_upload" {
+            return Err(Refused::bad(":action must be file_upload: this index takes files of distributions"));
+        }
+        let name = self.file.clone().ok_or_else(|| Refused::bad("content is required: the form has no file"))?;
+        if self.name.is_empty() || self.version.is_empty() {
+            return Err(Refused::bad("name and version are required"));
+        }
+        if self.sha256.is_empty() {
+            return Err(Refused::bad("sha256_digest is required: publish with twine, uv, poetry or pdm"));
+        }
+        let digest = Digest::parse(&format!("sha256:{}", self.sha256.to_ascii_lowercase()));
+        Ok((name, digest.map_err(|_| Refused::bad("sha256_digest must be 64 hexadecimal digits"))?))
+    }
+
+    /// The index shows what lies in the file, so the form must say the same.
+    fn require_same(&self, file: &Distribution) -> Result<(), Refused> {
+        let language = Language::Python;
+        if language.normalized(&self.name) != language.normalized(&file.name) {
+            return Err(Refused::bad(format!("the form names {}, and the file {}", self.name, file.name)));
+        }
+        if !language.is_version(&file.version) {
+            return Err(Refused::bad(format!("{} is no version by PEP 440", file.version)));
+        }
+        if !language.is_same_version(&self.version, &file.version) {
+            let (form, file) = (&self.version, &file.version);
+            return Err(Refused::bad(format!("the form has the version {form}, and the file {file}")));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a name that addresses, archives or people would read differently.
+fn require_file_name(name: &str) -> Result<(), Refused> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+!".contains(&byte);
+    let is_fine = name.len() <= NAME && !name.starts_with('.') && name.bytes().all(is_plain);
+    if is_fine && bowline_packages::package_of_file(name).is_some_and(|name| !name.is_empty()) {
+        return Ok(());
+    }
+    Err(Refused::bad(
+        "the name of the file must be that of a wheel (.whl) or of a source distribution (.tar.gz or .zip), such as \
+         example-1.0-py3-none-any.whl",
+    ))
+}
+
+fn form_error(error: multer::Error) -> Refused {
+    match error {
+        multer::Error::StreamReadFailed(_) => Refused::bad("the body broke off: send the file again"),
+        error => Refused::bad(format!("the form does not parse: {error}")),
+    }
+}
