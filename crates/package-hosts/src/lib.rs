@@ -2,8 +2,8 @@
 //!
 //! What is allowed, what is there and what policies withhold, [`bowline_libraries::hosting`] knows; bytes lie in
 //! [`bowline_content::Content`]. This crate reads requests and writes answers in the form that each client shows to people.
-//! To add a protocol, write a module beside `python` with its paths and answers, and name its word in [`Target::parse`]'s
-//! caller, [`router`].
+//! To add a protocol, write a module beside `python` with its paths and answers, and name its word in [`router`] and in
+//! `rpc/src/hosts.rs`.
 
 mod answers;
 mod callers;
