@@ -87,7 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("fronts", &["core", "formats", "pipeline"]),
     ("rpc", &["core", "contract", "authn", "transcode", "schemas", "pipeline", "fronts"]),
-    ("oci", &["core", "formats", "contract", "content", "authn", "pipeline", "identity", "registry", "fronts"]),
+    ("oci", &["core", "formats", "content", "authn", "pipeline", "identity", "registry", "fronts"]),
     (
         "package-hosts",
         &["core", "formats", "content", "authn", "pipeline", "identity", "libraries", "packages", "fronts"],
