@@ -8,6 +8,8 @@ const BEFORE: &str =
     "it reads large documents before its transaction; a preview of them would cost as much as the call";
 const OF_OPERATOR: &str = "it is the operator's alone, and changes no resource of an organization";
 
+const ONE_VERSION: &str = "ListVersions shows the version with its files, and nothing goes along with it";
+
 /// Each with its reason. The contract allows all others.
 pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("chainguard.platform.iam.GroupInvites.Create", SECRET),
@@ -48,6 +50,9 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),
+    ("bowline.libraries.v1.PythonPackages.DeleteVersion", ONE_VERSION),
+    ("bowline.libraries.v1.PythonPackages.UnyankVersion", ONE_VERSION),
+    ("bowline.libraries.v1.PythonPackages.YankVersion", ONE_VERSION),
     ("bowline.operator.v1.Operator.GrantOperator", OF_OPERATOR),
     ("bowline.operator.v1.Operator.RevokeOperator", OF_OPERATOR),
     ("bowline.operator.v1.Operator.RotateKeys", OF_OPERATOR),
