@@ -95,8 +95,27 @@ async fn credentials_have_the_forms_that_clients_send(server: &TestServer) {
     }
 }
 
+/// Files of packages are blobs as layers are, and a push may mount a blob that its client may pull.
+async fn who_may_pull_images_mounts_no_file_of_a_package(server: &TestServer) {
+    let (org, client) = publisher(server, "acme").await;
+    let bytes = client.publish("secret", "1.0").await;
+    let pusher = Client::of(server, &server.actor("registry.push", &org).await);
+    let token = pusher.send_from_root("GET /token?service=registry", &[], &[]).await.json();
+    let pusher = server.anonymous().with_token(token["token"].as_str().unwrap());
+    let push = format!("/v2/{org}/image/blobs/uploads/");
+    let mount = format!("{push}?mount=sha256:{}", sha256(&bytes));
+    let mounted = pusher.rest_with("POST", &mount, http::HeaderMap::new(), Vec::new()).await;
+    assert_eq!(mounted.status, 202, "an upload begins instead: {}", mounted.text());
+    let own = format!("{push}?digest=sha256:{}", sha256(b"a layer"));
+    assert_eq!(pusher.rest_with("POST", &own, http::HeaderMap::new(), b"a layer".to_vec()).await.status, 201);
+    let mount = format!("/v2/{org}/other/blobs/uploads/?mount=sha256:{}", sha256(b"a layer"));
+    let mounted = pusher.rest_with("POST", &mount, http::HeaderMap::new(), Vec::new()).await;
+    assert_eq!(mounted.status, 201, "a layer is mounted: {}", mounted.text());
+}
+
 each_engine!(
     a_group_sees_its_own_packages_and_those_above_it,
     strangers_learn_nothing,
     credentials_have_the_forms_that_clients_send,
+    who_may_pull_images_mounts_no_file_of_a_package,
 );

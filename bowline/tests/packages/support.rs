@@ -47,6 +47,12 @@ impl Client {
     /// Sends `"VERB path"`, below the index.
     pub(crate) async fn send(&self, what: &str, headers: &[(&'static str, &str)], body: &[u8]) -> RestReply {
         let (verb, path) = what.split_once(' ').expect("a verb and a path");
+        self.send_from_root(&format!("{verb} {}/{path}", self.base), headers, body).await
+    }
+
+    /// The same of a whole path.
+    pub(crate) async fn send_from_root(&self, what: &str, headers: &[(&'static str, &str)], body: &[u8]) -> RestReply {
+        let (verb, path) = what.split_once(' ').expect("a verb and a path");
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, value.parse().expect("a header's value"));
@@ -54,7 +60,7 @@ impl Client {
         if let Some(value) = &self.authorization {
             map.insert(AUTHORIZATION, value.parse().expect("a header's value"));
         }
-        self.anonymous.rest_with(verb, &format!("{}/{path}", self.base), map, body.to_vec()).await
+        self.anonymous.rest_with(verb, path, map, body.to_vec()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> RestReply {

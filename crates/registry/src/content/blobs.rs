@@ -168,7 +168,9 @@ impl Registry {
         let grants = client.visit.grants(tx).await?;
         let needed = client.visit.needed::<PullBlob>()?;
         for range in grants.visible(&needed) {
-            let sql = "SELECT r.repo FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
+            // Files of packages are blobs too, and the right to pull images opens none of them.
+            let sql =
+                "SELECT r.repo FROM repo_blobs r JOIN blobs b ON b.digest = r.digest JOIN repos i ON i.uid = r.repo
                        WHERE r.digest = $1 AND r.repo >= $2 AND r.repo < $3 LIMIT 1";
             let params = [Value::from(digest), Value::from(&range.lower), Value::from(&range.upper)];
             if tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some() {
