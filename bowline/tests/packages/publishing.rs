@@ -34,6 +34,8 @@ async fn a_published_file_is_on_its_page_and_can_be_downloaded(server: &TestServ
 
     let sql = "SELECT count(*) FROM audit WHERE method = 'bowline.libraries.v1.PythonHost.PublishFile'";
     assert_eq!(number(server, sql).await, 1);
+    let sql = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.libraries.file.published.v1'";
+    assert_eq!(number(server, sql).await, 1);
     assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0);
 }
 
@@ -60,6 +62,9 @@ async fn pages_have_the_form_that_is_asked_for(server: &TestServer) {
         let target = format!("{}/libraries/python/simple/foo-bar/", server.base());
         assert_eq!((moved.status, moved.header("location")), (301, Some(&*target)), "{path}");
     }
+    let odd = client.at("\u{fc}b%0d%0aer").get("simple/Foo/").await;
+    let target = format!("{}/libraries/python/~%C3%BCb%0D%0Aer/simple/foo/", server.base());
+    assert_eq!((odd.status, odd.header("location")), (301, Some(&*target)));
     assert_eq!(sentence(&client.get("simple/absent/").await, 404), "Not found: package \"absent\" does not exist");
     assert_eq!(client.send("POST simple/", &[], &[]).await.status, 405);
     assert_eq!(client.send("PUT legacy/", &[], &[]).await.status, 405);

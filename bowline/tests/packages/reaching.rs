@@ -1,6 +1,6 @@
 //! Who reads and publishes where, and what they learn when they may not.
 
-use bowline_testkit::{TestServer, each_engine};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::json;
 
 use crate::support::*;
@@ -95,6 +95,27 @@ async fn credentials_have_the_forms_that_clients_send(server: &TestServer) {
     }
 }
 
+async fn credentials_that_fail_are_counted_by_address(engine: Engine) {
+    for has_password in [false, true] {
+        let server = TestServer::start_with(engine, |options| options.rate_limit_address = Some(1)).await;
+        let client = if has_password { Client::with(&server, "a", "wrong") } else { Client::anonymous(&server) };
+        let mut seen = Vec::new();
+        for _ in 0..20 {
+            seen.push(client.get("simple/").await.status);
+        }
+        assert_eq!((seen[0], seen[19]), (401, 429), "{seen:?}");
+        server.stop().await;
+    }
+    let server = TestServer::start_with(engine, |options| options.rate_limit_address = Some(1)).await;
+    let client = server.anonymous().with_token("no.valid.token");
+    let mut last = 0;
+    for _ in 0..20 {
+        last = client.rest("GET", "/libraries/python/simple/", None).await.status;
+    }
+    assert_eq!(last, 429, "tokens are counted as passwords are");
+    server.stop().await;
+}
+
 /// Files of packages are blobs as layers are, and a push may mount a blob that its client may pull.
 async fn who_may_pull_images_mounts_no_file_of_a_package(server: &TestServer) {
     let (org, client) = publisher(server, "acme").await;
@@ -119,3 +140,5 @@ each_engine!(
     credentials_have_the_forms_that_clients_send,
     who_may_pull_images_mounts_no_file_of_a_package,
 );
+
+by_engine!(credentials_that_fail_are_counted_by_address);

@@ -14,7 +14,6 @@ pub const TABLES: &[TableDeclaration] = &[
             value("sha256"),
             value("metadata_sha256"),
             value("requires_python"),
-            reference("created_by", "identities", OnDelete::Keep("it says who published")),
         ],
     },
     TableDeclaration {
@@ -24,7 +23,6 @@ pub const TABLES: &[TableDeclaration] = &[
             value("package"),
             value("sort_key"),
             value("version"),
-            value("spelled"),
             value("license"),
             value("yanked"),
         ],

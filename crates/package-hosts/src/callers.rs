@@ -25,13 +25,17 @@ impl PackageHosts {
                 let credential = Credential { user: identity(&user), password };
                 self.exchange.token(&credential, origin).await.map_err(refused)?
             }
-            // Publishers send a minted token under any name that is none of an identity, such as `__token__`.
+            // Publishers send a minted token under any name that is not an identity's, such as `__token__`.
             Presented::Basic { user, password } => {
                 named = Some(identity(&user)).filter(|user| Uidp::is_valid(user));
                 password.into()
             }
         };
-        let principal = self.verified(&token)?;
+        let principal = self.verified(&token).or_else(|error| {
+            // Counted like an exchange, although none began.
+            self.pipeline.limits.count_address(Surface::Packages, Some(origin.address))?;
+            Err(error)
+        })?;
         if named.is_some_and(|user| user != principal.subject()) {
             let text = "the token is of another identity than the user name";
             return Err(Refused::new(StatusCode::UNAUTHORIZED, text));

@@ -53,7 +53,7 @@ pub fn distribution(source: impl Read + Seek, packed: u64, file_name: &str) -> R
     })
 }
 
-/// The name of the package that a file belongs to by its own name, normalized; absent if it is none of a distribution.
+/// The name of the package that a file belongs to by its own name, normalized; absent if it is not the name of a distribution.
 pub fn package_of_file(file_name: &str) -> Option<String> {
     Kind::of(file_name).ok().map(|kind| normalized(kind.parts().0))
 }

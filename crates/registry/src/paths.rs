@@ -76,7 +76,7 @@ pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<Parti
     Ok(Some(PartialPath { group, missing, last: last.into(), repo }))
 }
 
-/// The group that these parts lead to: an organization, and groups below it, by name or UIDP; absent if there is none.
+/// The group that these parts lead to: an organization, and groups below it, by name or UIDP; absent if one does not exist.
 ///
 /// # Errors
 /// Those of the database.

@@ -80,7 +80,7 @@ impl Hosts {
     }
 }
 
-/// The role of a path that is none of packages.
+/// The role of a path that no package host serves.
 fn role_of(path: &str) -> Role {
     const AUTH: &[&str] = &[
         "/sts/",

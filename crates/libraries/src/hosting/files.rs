@@ -18,7 +18,6 @@ pub(super) struct FileRow {
     pub(super) sha256: String,
     /// Digest of its core metadata; empty without.
     pub(super) metadata_sha256: String,
-    pub(super) metadata_bytes: u64,
     pub(super) requires_python: String,
     pub(super) created_at: Micros,
     pub(super) is_deleted: bool,
@@ -31,7 +30,7 @@ impl FileRow {
     }
 }
 
-const COLUMNS: &str = "name, sort_key, size_bytes, sha256, metadata_sha256, metadata_bytes, requires_python, created_at, \
+const COLUMNS: &str = "name, sort_key, size_bytes, sha256, metadata_sha256, requires_python, created_at, \
                        deleted_at IS NOT NULL";
 
 fn read(row: &Row<'_>) -> Result<FileRow> {
@@ -41,10 +40,9 @@ fn read(row: &Row<'_>) -> Result<FileRow> {
         size: row.int(2)?.unsigned_abs(),
         sha256: row.text(3)?,
         metadata_sha256: row.text(4)?,
-        metadata_bytes: row.int(5)?.unsigned_abs(),
-        requires_python: row.text(6)?,
-        created_at: row.int(7)?,
-        is_deleted: row.bool(8)?,
+        requires_python: row.text(5)?,
+        created_at: row.int(6)?,
+        is_deleted: row.bool(7)?,
     })
 }
 
@@ -66,7 +64,7 @@ pub(super) async fn of_package(tx: &mut ReadTx, repository: &Uidp, package: &str
 /// A file that came or went, for the audit log and the event.
 pub(super) fn snapshot(group: &Uidp, language: Language, package: &str, version: &str, file: &FileRow) -> HostedFile {
     HostedFile {
-        parent_id: group.as_str().into(),
+        parent: group.as_str().into(),
         purl: purl::of_version(language, package, version),
         name: file.name.clone(),
         sha256: file.sha256.clone(),

@@ -2,7 +2,7 @@
 
 use bowline_contract::bowline::libraries::v1::HostedFile;
 use bowline_contract::bowline::libraries::v1::rpc::python_host::PublishFile;
-use bowline_core::{Error, Micros, Reason, Result, Uidp};
+use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
 use bowline_store::{Value, WriteTx};
@@ -38,8 +38,6 @@ pub struct NewFile {
     pub name: String,
     /// Name of its package, normalized.
     pub package: String,
-    /// The same as the file spells it.
-    pub spelled: String,
     pub version: String,
     pub license: String,
     pub requires_python: String,
@@ -115,14 +113,13 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
         size: file.content.blob.size,
         sha256: file.content.sha256.clone(),
         metadata_sha256: file.metadata.as_ref().map(|metadata| metadata.sha256.clone()).unwrap_or_default(),
-        metadata_bytes: file.metadata.as_ref().map_or(0, |metadata| metadata.blob.size),
         requires_python: file.requires_python.clone(),
         created_at: client.now(),
         is_deleted: false,
     };
     let hosted = files::snapshot(group, LANGUAGE, &file.package, &file.version, &row);
     let call = client.visit.authorize_change_at::<PublishFile>(tx, group, hosted.clone()).await?;
-    let repository = if let Some(repository) = repositories::find(tx, group, LANGUAGE.number()).await? {
+    let repository = if let Some(repository) = repositories::find(tx, group.as_str(), LANGUAGE.number()).await? {
         repository
     } else {
         let uid = call.new_child(group);
@@ -138,7 +135,7 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
         let before = package_files::link(tx, &repository, &digest, &part.blob, &part.upload, client.now()).await?;
         replaced.extend(before.map(|upload| (digest, upload)));
     }
-    insert(tx, &repository, client.subject(), file, &row).await?;
+    insert(tx, &repository, file, &row).await?;
     repositories::count(tx, &repository, 1).await?;
     let changed = Changed::many(vec![files::published(&repository, &hosted)], ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
@@ -155,23 +152,21 @@ fn same(before: &FileRow, row: &FileRow) -> Result<()> {
     Err(Error::new(Reason::AlreadyExists, format!("{} {taken}: publish another version", row.name)))
 }
 
-async fn insert(tx: &mut WriteTx, repository: &Uidp, subject: &str, file: &NewFile, row: &FileRow) -> Result<()> {
-    let created_at: Micros = row.created_at;
-    let sql = "INSERT INTO hosted_versions (repository, package, sort_key, version, spelled, license, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (repository, package, sort_key) DO NOTHING";
+async fn insert(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileRow) -> Result<()> {
+    let sql = "INSERT INTO hosted_versions (repository, package, sort_key, version, license, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (repository, package, sort_key) DO NOTHING";
     let params = [
         Value::from(repository.as_str()),
         Value::from(&file.package),
         Value::from(row.sort_key.as_slice()),
         Value::from(&file.version),
-        Value::from(&file.spelled),
         Value::from(&file.license),
-        Value::Int(created_at),
+        Value::Int(row.created_at),
     ];
     tx.execute(sql, &params).await?;
     let sql = "INSERT INTO hosted_files (repository, package, name, sort_key, size_bytes, sha256, metadata_sha256,
-                                         metadata_bytes, requires_python, created_at, created_by)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+                                         requires_python, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     let params = [
         Value::from(repository.as_str()),
         Value::from(&file.package),
@@ -180,10 +175,8 @@ async fn insert(tx: &mut WriteTx, repository: &Uidp, subject: &str, file: &NewFi
         Value::Int(i64::try_from(row.size).unwrap_or(i64::MAX)),
         Value::from(&row.sha256),
         Value::from(&row.metadata_sha256),
-        Value::Int(i64::try_from(row.metadata_bytes).unwrap_or(i64::MAX)),
         Value::from(&row.requires_python),
-        Value::Int(created_at),
-        Value::from(subject),
+        Value::Int(row.created_at),
     ];
     tx.execute(sql, &params).await?;
     Ok(())

@@ -75,7 +75,7 @@ struct Bound {
 }
 
 impl Gate {
-    /// The policies that are in force. They judge what a group publishes itself by block list and licence: how long it has
+    /// The policies that are in force. To what a group publishes itself they apply block list and licence: how long it has
     /// been public, and what is said of a public package of that name, is not about it.
     async fn load(tx: &mut ReadTx, organization: &Uidp) -> Result<Gate, Error> {
         let (mut enforced, mut logged) = (None, None);

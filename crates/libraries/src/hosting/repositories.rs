@@ -4,9 +4,9 @@ use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
 /// The repository of a group; absent before anything was published there.
-pub(super) async fn find(tx: &mut ReadTx, group: &Uidp, ecosystem: i64) -> Result<Option<Uidp>> {
+pub(super) async fn find(tx: &mut ReadTx, group: &str, ecosystem: i64) -> Result<Option<Uidp>> {
     let sql = "SELECT uid FROM package_repositories WHERE parent = $1 AND ecosystem = $2";
-    let params = [Value::from(group.as_str()), Value::Int(ecosystem)];
+    let params = [Value::from(group), Value::Int(ecosystem)];
     let uid = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     uid.map(|uid| stored(&uid)).transpose()
 }

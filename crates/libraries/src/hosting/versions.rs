@@ -90,7 +90,7 @@ async fn list(
         ..PageRequest::default()
     };
     let page = Page::validate(call, &page, &[&["id"]], (0, Direction::Ascending))?;
-    let Some(repository) = repositories::find(tx, group, LANGUAGE.number()).await? else {
+    let Some(repository) = repositories::find(tx, group.as_str(), LANGUAGE.number()).await? else {
         return Ok(own::ListPythonVersionsResponse::default());
     };
     let (package, after) = (LANGUAGE.normalized(&request.package), page.cursor.as_ref().map(cursor).transpose()?);
@@ -125,7 +125,7 @@ fn cursor(cursor: &Cursor) -> Result<(String, Vec<u8>)> {
 async fn require(tx: &mut ReadTx, group: &Uidp, package: &str, version: &str) -> Result<(Uidp, VersionRow)> {
     require_group(tx, group).await?;
     let absent = || Error::not_found(PACKAGE_VERSION, format!("{package} {version}"));
-    let repository = repositories::find(tx, group, LANGUAGE.number()).await?.ok_or_else(absent)?;
+    let repository = repositories::find(tx, group.as_str(), LANGUAGE.number()).await?.ok_or_else(absent)?;
     let sql = format!(
         "SELECT {COLUMNS} FROM hosted_versions v WHERE v.repository = $1 AND v.package = $2 AND v.sort_key = $3"
     );

@@ -34,10 +34,7 @@ impl View {
         let mut repositories = Vec::new();
         for group in scope.self_and_ancestors() {
             if client.visit.allows::<M>(call.grants(), group)? {
-                let sql = "SELECT uid FROM package_repositories WHERE parent = $1 AND ecosystem = $2";
-                let params = [Value::from(group), Value::Int(ecosystem)];
-                let uid = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-                repositories.extend(uid.map(|uid| super::repositories::stored(&uid)).transpose()?);
+                repositories.extend(super::repositories::find(tx, group, ecosystem).await?);
             }
         }
         Ok(View { scope, repositories })

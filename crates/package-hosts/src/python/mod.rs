@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::crypto::sha256;
 use bowline_core::hex;
+use bowline_formats::percent::{self, NOT_UNRESERVED};
 use bowline_fronts::range;
 use bowline_fronts::request::is_shown;
 use bowline_libraries::hosting::{HostClient, HostError};
@@ -84,7 +85,7 @@ impl PackageHosts {
 
     /// A redirect to the page of a project, or to the list of projects.
     fn moved(&self, scope: Option<&str>, project: &str) -> Response {
-        let scope = scope.map(|scope| format!("/~{scope}")).unwrap_or_default();
+        let scope = scope.map(|scope| format!("/~{}", percent::encode(scope, NOT_UNRESERVED))).unwrap_or_default();
         let mut response = typed(StatusCode::MOVED_PERMANENTLY, "text/plain", "");
         set(&mut response, header::LOCATION, &format!("{}/python{scope}/simple/{project}", self.url));
         response

@@ -1,6 +1,6 @@
 //! Uploads by the form that twine, uv, poetry and pdm send: `POST legacy/`.
 //!
-//! The file is stored while it arrives, and judged at the end of the form, since fields may follow it. Whatever fails
+//! The file is stored while it arrives, and checked at the end of the form, since fields may follow it. Whatever fails
 //! leaves nothing behind but what garbage collection takes.
 
 use std::sync::Arc;
@@ -164,7 +164,6 @@ impl PackageHosts {
         let file = NewFile {
             name: name.into(),
             package: Language::Python.normalized(&distribution.name),
-            spelled: distribution.name,
             version: distribution.version,
             license: distribution.license,
             requires_python: distribution.requires_python,
@@ -185,7 +184,7 @@ impl PackageHosts {
         let reader = reader.ok_or_else(|| Error::internal("the bytes of a new file are missing"))?;
         let (size, name) = (reader.size(), name.to_owned());
         let source = BlobSource::new(reader, tokio::runtime::Handle::current());
-        // The thread goes on where the client has gone away, so the turn is the thread's.
+        // The thread continues when the client disconnects, so it holds the turn.
         let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
         let reading = tokio::task::spawn_blocking(move || {
             let _turn = turn;
@@ -193,7 +192,7 @@ impl PackageHosts {
         });
         reading.await.map_err(Error::internal)?.map_err(|refusal| match refusal {
             Refusal::Unreadable(error) => Error::internal(error).into(),
-            Refusal::Foreign => Refused::bad("the name of the file is none of a wheel or a source distribution"),
+            Refusal::Foreign => Refused::bad("the name of the file is not that of a wheel or a source distribution"),
             refusal => Refused::bad(format!("the file {refusal}")),
         })
     }
@@ -266,7 +265,7 @@ fn blob(stored: &Stored) -> StoredBlob {
 }
 
 impl Form {
-    /// Reads a field, if it is one that is judged; all others are read past.
+    /// Reads a field, if it is checked; all others are read past.
     async fn read(&mut self, mut field: Field<'static>, size: &mut usize) -> Result<(), Refused> {
         let target = match field.name() {
             Some(":action") => Some(&mut self.action),

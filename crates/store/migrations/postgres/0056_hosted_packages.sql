@@ -17,8 +17,6 @@ CREATE TABLE hosted_versions (
   -- Bytes that order versions as the ecosystem does, and are equal where it calls two texts the same version.
   sort_key BYTEA NOT NULL,
   version TEXT COLLATE "C" NOT NULL,
-  -- The name as the version's own metadata spell it.
-  spelled TEXT COLLATE "C" NOT NULL,
   license TEXT COLLATE "C" NOT NULL,
   -- Why installers should pass over it; NULL if they need not.
   yanked TEXT COLLATE "C",
@@ -35,13 +33,10 @@ CREATE TABLE hosted_files (
   size_bytes BIGINT NOT NULL,
   -- Lower-case hex.
   sha256 TEXT COLLATE "C" NOT NULL,
-  -- Of a wheel: digest and length of its core metadata, which are a blob too; '' without.
+  -- Of a wheel: digest of its core metadata, which are a blob too; '' without.
   metadata_sha256 TEXT COLLATE "C" NOT NULL,
-  metadata_bytes BIGINT NOT NULL,
   requires_python TEXT COLLATE "C" NOT NULL,
   created_at BIGINT NOT NULL,
-  -- The identity that published it.
-  created_by TEXT COLLATE "C" NOT NULL,
   deleted_at BIGINT,
   PRIMARY KEY (repository, package, name)
 );

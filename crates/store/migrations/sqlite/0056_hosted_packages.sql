@@ -17,8 +17,6 @@ CREATE TABLE hosted_versions (
   -- Bytes that order versions as the ecosystem does, and are equal where it calls two texts the same version.
   sort_key BLOB NOT NULL,
   version TEXT NOT NULL,
-  -- The name as the version's own metadata spell it.
-  spelled TEXT NOT NULL,
   license TEXT NOT NULL,
   -- Why installers should pass over it; NULL if they need not.
   yanked TEXT,
@@ -35,13 +33,10 @@ CREATE TABLE hosted_files (
   size_bytes INTEGER NOT NULL,
   -- Lower-case hex.
   sha256 TEXT NOT NULL,
-  -- Of a wheel: digest and length of its core metadata, which are a blob too; '' without.
+  -- Of a wheel: digest of its core metadata, which are a blob too; '' without.
   metadata_sha256 TEXT NOT NULL,
-  metadata_bytes INTEGER NOT NULL,
   requires_python TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  -- The identity that published it.
-  created_by TEXT NOT NULL,
   deleted_at INTEGER,
   PRIMARY KEY (repository, package, name)
 ) STRICT, WITHOUT ROWID;
