@@ -172,6 +172,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn bytes_stay_where_a_row_may_have_them() {
+        let is_certain = |error: Error| Refused::from(error).is_certain();
+        assert!(is_certain(Error::new(Reason::AlreadyExists, "taken")) && is_certain(Error::quota("a", "full")));
+        // The connection to the database may have ended after the commit.
+        assert!(!is_certain(Error::internal("gone")) && !is_certain(Error::unavailable("gone")));
+    }
+
+    #[test]
     fn a_sentence_cannot_break_out_of_a_header() {
         let refused = Refused::new(StatusCode::FORBIDDEN, "foo\r\nSet-Cookie: a\u{e9}\0 is blocked");
         let response = refused.response();

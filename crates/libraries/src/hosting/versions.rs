@@ -183,8 +183,8 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePythonVersionRequ
     let (repository, before) = require(tx, group, &request.package, &request.version).await?;
     let version =
         [Value::from(repository.as_str()), Value::from(&before.package), Value::from(before.sort_key.as_slice())];
-    let all = files::of_package(tx, &repository, &before.package).await?;
-    let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|file| file.sort_key == before.sort_key);
+    let mut gone = files::of_package(tx, &repository, &before.package).await?;
+    gone.retain(|file| file.sort_key == before.sort_key);
     let mut params = version.to_vec();
     params.push(Value::Int(call.now()));
     let sql = "UPDATE hosted_files SET deleted_at = $4
@@ -192,14 +192,12 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePythonVersionRequ
     tx.execute(sql, &params).await?;
     let sql = "DELETE FROM hosted_versions WHERE repository = $1 AND package = $2 AND sort_key = $3";
     tx.execute(sql, &version).await?;
-    // Wheels of one version often have the same metadata, and a blob is linked once.
+    // Wheels of one version often have the same metadata, and a blob is linked once. No other version has them: they name it.
     let mut digests: Vec<&str> = gone.iter().flat_map(files::FileRow::digests).collect();
     digests.sort_unstable();
     digests.dedup();
     for digest in digests {
-        if !kept.iter().any(|file| file.digests().any(|kept| kept == digest)) {
-            package_files::unlink(tx, &repository, &format!("sha256:{digest}")).await?;
-        }
+        package_files::unlink(tx, &repository, &format!("sha256:{digest}")).await?;
     }
     repositories::count(tx, &repository, -i64::try_from(gone.len()).unwrap_or(i64::MAX)).await?;
     let shown = before.shown(group);
