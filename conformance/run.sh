@@ -157,12 +157,15 @@ if [[ " $suites " == *" feeds-formats "* ]]; then
 fi
 
 if [[ " $suites " == *" packages "* ]]; then
-  export PYTHON=$cache/packages/$(digest "$here/packages/requirements.txt")
+  export PYTHON=$cache/packages/$(digest "$here/packages/requirements.txt")-poetry-2.5.1-pdm-2.29.4
   if [ ! -e "$PYTHON/.done" ]; then
     say "installing installers and publishers of Python packages"
-    python3 -m venv "$PYTHON/venv" && python3 -m venv "$PYTHON/old"
+    for environment in venv old poetry pdm; do python3 -m venv "$PYTHON/$environment"; done
     "$PYTHON/venv/bin/pip" install -q --disable-pip-version-check -r "$here/packages/requirements.txt"
     "$PYTHON/old/bin/pip" install -q --disable-pip-version-check pip==23.2.1
+    "$PYTHON/poetry/bin/pip" install -q --disable-pip-version-check poetry==2.5.1
+    # This version of pdm does not run with hishel 2, which it allows.
+    "$PYTHON/pdm/bin/pip" install -q --disable-pip-version-check pdm==2.29.4 'hishel[httpx2]==1.4.0'
     touch "$PYTHON/.done"
   fi
 fi

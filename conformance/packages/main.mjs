@@ -4,12 +4,12 @@
 //   BASE_URL, OPERATOR_TOKEN   the server
 //   BOWLINE                    its binary
 //   PROVIDER                   provider.json of the identity provider
-//   PYTHON                     directory with the virtual environments `venv` and `old`
+//   PYTHON                     directory with the virtual environments `venv`, `old`, `poetry` and `pdm`
 //   UPDATE_GOLDEN=1            write the table of what each client prints again
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
 
@@ -21,9 +21,9 @@ const work = mkdtempSync(join(tmpdir(), 'packages.'));
 const rows = [];
 
 /** Runs a program with nothing of this machine's settings. */
-function run(command, args, env = {}) {
-  const clean = { HOME: work, PATH: process.env.PATH, PIP_CONFIG_FILE: '/dev/null', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1', UV_NO_CONFIG: '1', UV_CACHE_DIR: join(work, 'uv'), ...env };
-  const { status, stdout, stderr, error } = spawnSync(command, args, { env: clean, cwd: work, encoding: 'utf8', timeout: 120_000 });
+function run(command, args, env = {}, cwd = work) {
+  const clean = { HOME: work, PATH: process.env.PATH, PIP_CONFIG_FILE: '/dev/null', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INPUT: '1', UV_NO_CONFIG: '1', UV_CACHE_DIR: join(work, 'uv'), COLUMNS: '1000', ...env };
+  const { status, stdout, stderr, error } = spawnSync(command, args, { env: clean, cwd, encoding: 'utf8', timeout: 120_000 });
   if (error) throw error;
   return { status, text: stdout + stderr };
 }
@@ -58,6 +58,39 @@ function twine(owner, files, ...more) {
 
 function uvPublish(owner, files, ...more) {
   return run(program('uv'), ['publish', '--publish-url', `${BASE_URL}/libraries/python/legacy/`, '--username', owner.identity, '--password', owner.upstream, '--trusted-publishing', 'never', ...more, ...files]);
+}
+
+/** A directory with a project of this dependency, and the index as its only source. */
+function project(kind, dependency, source, name = 'app') {
+  const directory = join(work, `${kind}-${(targets += 1)}`);
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'pyproject.toml'), `[project]\nname = "${name}"\nversion = "1.0"\nrequires-python = ">=3.9"\ndependencies = [${JSON.stringify(dependency)}]\n${source}`);
+  return directory;
+}
+
+const account = (kind, owner) => ({
+  poetry: { POETRY_HTTP_BASIC_OWN_USERNAME: owner.identity, POETRY_HTTP_BASIC_OWN_PASSWORD: owner.upstream, POETRY_REPOSITORIES_OWN_URL: `${BASE_URL}/libraries/python/legacy/`, POETRY_VIRTUALENVS_IN_PROJECT: '1' },
+  pdm: { PDM_CHECK_UPDATE: '0', PDM_PUBLISH_USERNAME: owner.identity, PDM_PUBLISH_PASSWORD: owner.upstream, INDEX: index(owner.identity.replace('/', '_'), owner.upstream) },
+})[kind];
+
+/** Publishes the files of a project as if they were built there. */
+function publishFrom(kind, owner, files) {
+  const directory = project(kind, 'none', '', `bwl-${kind}`);
+  mkdirSync(join(directory, 'dist'));
+  for (const file of files) copyFileSync(file, join(directory, 'dist', basename(file)));
+  const args = { poetry: ['publish', '-n', '-r', 'own', '--dist-dir', 'dist'], pdm: ['publish', '--no-build', '--repository', `${BASE_URL}/libraries/python/legacy/`] }[kind];
+  return run(join(PYTHON, kind, 'bin', kind), args, account(kind, owner), directory);
+}
+
+/** Locks and installs a dependency from the index alone. */
+function installFrom(kind, owner, dependency) {
+  const source = {
+    poetry: `[tool.poetry]\npackage-mode = false\n[[tool.poetry.source]]\nname = "own"\nurl = "${BASE_URL}/libraries/python/simple/"\npriority = "primary"\n`,
+    pdm: '[[tool.pdm.source]]\nname = "pypi"\nurl = "${INDEX}"\n',
+  }[kind];
+  const directory = project(kind, dependency, source);
+  const args = { poetry: ['install', '-n'], pdm: ['install', '--no-self'] }[kind];
+  return run(join(PYTHON, kind, 'bin', kind), args, account(kind, owner), directory);
 }
 
 /** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
@@ -120,13 +153,23 @@ try {
   check('uv locks with hashes', lock.status === 0 && readFileSync(locked, 'utf8').includes('--hash=sha256:'), lock.text);
   const frozen = installers['pip 26.3'](own, '--require-hashes', '-r', locked);
   check('pip installs what uv locked', frozen.status === 0, frozen.text);
-  const project = join(work, 'project');
-  mkdirSync(project);
-  writeFileSync(join(project, 'pyproject.toml'), `[project]\nname = "app"\nversion = "0"\nrequires-python = ">=3.9"\ndependencies = ["bwl-example"]\n[[tool.uv.index]]\nname = "own"\nurl = "${BASE_URL}/libraries/python/simple/"\ndefault = true\n`);
-  const account = { UV_NO_CONFIG: '0', UV_INDEX_OWN_USERNAME: owner.identity, UV_INDEX_OWN_PASSWORD: owner.upstream, UV_PYTHON: program('python') };
+  const ofUv = project('uv', 'bwl-example', `[[tool.uv.index]]\nname = "own"\nurl = "${BASE_URL}/libraries/python/simple/"\ndefault = true\n`);
+  const settings = { UV_NO_CONFIG: '0', UV_INDEX_OWN_USERNAME: owner.identity, UV_INDEX_OWN_PASSWORD: owner.upstream, UV_PYTHON: program('python') };
   for (const args of [['lock'], ['lock', '--check'], ['sync', '--frozen', '--no-install-project']]) {
-    const outcome = run(program('uv'), [...args, '--no-cache', '--project', project], account);
+    const outcome = run(program('uv'), [...args, '--no-cache', '--project', ofUv], settings);
     check(`uv ${args.join(' ')} succeeds`, outcome.status === 0, outcome.text);
+  }
+
+  for (const kind of ['poetry', 'pdm']) {
+    const files = make(`bwl-${kind}`, '1.0', 'License-Expression: MIT');
+    const published = publishFrom(kind, owner, files);
+    check(`${kind} publishes`, published.status === 0, published.text);
+    check(`${kind} publishes the same bytes again`, publishFrom(kind, owner, files).status === 0);
+    const other = publishFrom(kind, owner, make(`bwl-${kind}`, '1.0', 'License-Expression: MIT', 'Keywords: changed'));
+    check(`${kind} does not change a published file`, other.status !== 0, other.text);
+    row('publish other bytes', kind, other, 'already exists', 'files do not change');
+    const installed = installFrom(kind, owner, `bwl-${kind}`);
+    check(`${kind} locks and installs`, installed.status === 0, installed.text);
   }
 
   // ---- withdrawn and withheld ------------------------------------------------------------------------
@@ -145,6 +188,11 @@ try {
       check(`${client} installs no ${what}`, outcome.status !== 0, outcome.text);
       row(`install a ${what}`, client, outcome, 'Blocked by policy', 'ERROR: No matching', 'ERROR: HTTP');
     }
+  }
+  for (const kind of ['poetry', 'pdm']) {
+    const outcome = installFrom(kind, owner, 'bwl-example==1.0');
+    check(`${kind} installs no blocked version`, outcome.status !== 0, outcome.text);
+    row('install a blocked version', kind, outcome, 'Blocked by policy', '403');
   }
   check('pip shows why', rows.filter((one) => one.startsWith('install a blocked version | pip')).every((one) => one.includes('Blocked by policy no-old')), rows.join('\n'));
   check('uv shows why', rows.filter((one) => /^install a blocked .* \| uv/.test(one)).every((one) => one.includes('Blocked by policy no-old')), rows.join('\n'));
