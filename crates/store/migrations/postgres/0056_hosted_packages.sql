@@ -6,9 +6,9 @@ CREATE TABLE package_repositories (
   ecosystem BIGINT NOT NULL,
   -- Files that can be downloaded.
   file_count BIGINT NOT NULL,
-  created_at BIGINT NOT NULL,
-  UNIQUE (parent, ecosystem)
+  created_at BIGINT NOT NULL
 );
+CREATE UNIQUE INDEX package_repositories_by_parent ON package_repositories (parent, ecosystem);
 
 CREATE TABLE hosted_versions (
   repository TEXT COLLATE "C" NOT NULL,

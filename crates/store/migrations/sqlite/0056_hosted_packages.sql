@@ -6,9 +6,9 @@ CREATE TABLE package_repositories (
   ecosystem INTEGER NOT NULL,
   -- Files that can be downloaded.
   file_count INTEGER NOT NULL,
-  created_at INTEGER NOT NULL,
-  UNIQUE (parent, ecosystem)
+  created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX package_repositories_by_parent ON package_repositories (parent, ecosystem);
 
 CREATE TABLE hosted_versions (
   repository TEXT NOT NULL,
