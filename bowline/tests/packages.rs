@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "packages/fake_index.rs"]
+mod fake_index;
 #[path = "packages/hostile.rs"]
 mod hostile;
 #[path = "packages/keeping.rs"]
@@ -12,6 +14,10 @@ mod publishing;
 mod reaching;
 #[path = "packages/support.rs"]
 mod support;
+#[path = "packages/upstream_faults.rs"]
+mod upstream_faults;
+#[path = "packages/upstreams.rs"]
+mod upstreams;
 #[path = "packages/versions.rs"]
 mod versions;
 #[path = "packages/withholding.rs"]

@@ -95,7 +95,7 @@ function installFrom(kind, owner, dependency) {
 
 /** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
 function shown(text, ...marks) {
-  const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{64}/g, 'SHA256').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID');
+  const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{64}/g, 'SHA256').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
   const lines = plain.split('\n').map((line) => line.trim()).filter((line) => marks.some((mark) => line.includes(mark)));
   return [...new Set(lines)].join(' / ') || 'nothing';
 }
@@ -172,6 +172,28 @@ try {
     check(`${kind} locks and installs`, installed.status === 0, installed.text);
   }
 
+  // ---- from an upstream: the index of another organization ---------------------------------------------
+  const outside = await owned('outsiders', 'walk-packages-outside');
+  const outer = [make('bwl-outer', '1.0', 'License-Expression: MIT'), make('bwl-outer', '1.1', 'License-Expression: MIT')];
+  check('another organization publishes', twine(outside, outer.flat()).status === 0);
+  const upstream = { name: 'outside', ecosystem: 'PYTHON', url: `${BASE_URL}/libraries/python/~${outside.organization}/simple/`, username: outside.identity, password: outside.upstream };
+  await call('POST', `/packageupstreams/v1/organizations/${owner.organization}:setUpstream`, { upstream });
+  for (const [client, install] of Object.entries(installers)) {
+    for (const wanted of ['bwl-outer', 'bwl-outer==1.0']) {
+      const outcome = install(own, wanted);
+      check(`${client} installs ${wanted} from an upstream`, outcome.status === 0, outcome.text);
+    }
+  }
+  writeFileSync(requirements, 'bwl-outer\nbwl-example\n');
+  const mixed = run(program('uv'), ['pip', 'compile', '--no-cache', '--generate-hashes', '--index-url', own, '-o', locked, requirements]);
+  check('uv locks own packages and those of an upstream', mixed.status === 0, mixed.text);
+  const both = installers['pip 26.3'](own, '--require-hashes', '-r', locked);
+  check('pip installs both by their hashes', both.status === 0, both.text);
+  for (const kind of ['poetry', 'pdm']) {
+    const outcome = installFrom(kind, owner, 'bwl-outer');
+    check(`${kind} installs from an upstream`, outcome.status === 0, outcome.text);
+  }
+
   // ---- withdrawn and withheld ------------------------------------------------------------------------
   await call('POST', `/pythonpackages/v1/groups/${owner.organization}:yankVersion`, { package: 'bwl-example', version: '1.1', reason: 'It lost data.' });
   for (const [client, install] of Object.entries(installers)) {
@@ -188,6 +210,24 @@ try {
       check(`${client} installs no ${what}`, outcome.status !== 0, outcome.text);
       row(`install a ${what}`, client, outcome, 'Blocked by policy', 'ERROR: No matching', 'ERROR: HTTP');
     }
+  }
+  // Packages of upstreams must have been public for seven days, which own ones need not.
+  for (const [client, install] of Object.entries(installers)) {
+    for (const [what, name] of [['young version', 'bwl-outer==1.0'], ['package of young versions', 'bwl-outer']]) {
+      const outcome = install(own, name);
+      check(`${client} installs no ${what}`, outcome.status !== 0, outcome.text);
+      row(`install a ${what}`, client, outcome, 'Blocked by policy', 'ERROR: No matching', 'ERROR: HTTP');
+    }
+  }
+  for (const kind of ['poetry', 'pdm']) {
+    const outcome = installFrom(kind, owner, 'bwl-outer==1.0');
+    check(`${kind} installs no young version`, outcome.status !== 0, outcome.text);
+    row('install a young version', kind, outcome, 'Blocked by policy', '403');
+  }
+  await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-old', cooldownDays: 0, blockList: [{ purl: 'pkg:pypi/bwl-example@1.0' }, { purl: 'pkg:pypi/bwl-bad' }] });
+  for (const [client, install] of Object.entries(installers)) {
+    const outcome = install(own, 'bwl-outer');
+    check(`${client} installs once there is no cooldown`, outcome.status === 0, outcome.text);
   }
   for (const kind of ['poetry', 'pdm']) {
     const outcome = installFrom(kind, owner, 'bwl-example==1.0');

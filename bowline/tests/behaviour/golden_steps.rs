@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use crate::contents::digest;
 
+#[path = "golden_steps_libraries.rs"]
+mod libraries;
+
 /// Who makes a change.
 #[derive(Clone, Copy)]
 pub(crate) enum Caller {
@@ -55,7 +58,7 @@ pub(crate) fn steps() -> Vec<Step> {
         transfers(),
         vulnerabilities(),
         subscriptions(),
-        libraries(),
+        libraries::steps(),
         account_associations(),
         identity_providers(),
         scim(),
@@ -201,63 +204,6 @@ fn vulnerabilities() -> Vec<Step> {
             "dev.bowline.vulnerabilities.settings.updated.v1",
             "PATCH /advisorysettings/v1/groups/{team}",
             json!({ "public": true, "secondReviewerRequired": true }),
-        ),
-    ]
-}
-
-fn libraries() -> Vec<Step> {
-    let policy = json!({ "name": "strict", "blockList": [{ "purl": "pkg:npm/left-pad" }], "cooldownDays": 14 });
-    let changed = json!({ "name": "strict", "blockedLicenses": ["AGPL-3.0-only"] });
-    let binding =
-        json!({ "policy": "{library_policy}", "ecosystem": "JAVASCRIPT", "mode": "LIBRARY_POLICY_BINDING_MODE_LOG" });
-    let enforced = json!({ "policy": "{library_policy}", "ecosystem": "JAVASCRIPT", "mode": "LIBRARY_POLICY_BINDING_MODE_ENFORCED" });
-    let published = json!({ "package": "example", "version": "1.0" });
-    let withdrawn = json!({ "package": "Example", "version": "1.0.0", "reason": "It loses data." });
-    vec![
-        step("libraries.entitlements.created", "POST /libraries/v1/entitlements/{org}?cooldownDays=3", json!("JAVA"))
-            .keeping("/id", "entitlement"),
-        step("libraries.entitlements.deleted", "DELETE /libraries/v1/entitlements/{entitlement}", Value::Null),
-        step("dev.bowline.libraries.version.yanked.v1", "POST /pythonpackages/v1/groups/{org}:yankVersion", withdrawn),
-        step(
-            "dev.bowline.libraries.version.unyanked.v1",
-            "POST /pythonpackages/v1/groups/{org}:unyankVersion",
-            published.clone(),
-        ),
-        step(
-            "dev.bowline.libraries.version.deleted.v1",
-            "POST /pythonpackages/v1/groups/{org}:deleteVersion",
-            published,
-        ),
-        step("dev.bowline.libraries.policy.created.v1", "POST /libraries/v1/policies/{org}", policy)
-            .keeping("/id", "library_policy"),
-        step("dev.bowline.libraries.policy.updated.v1", "PUT /libraries/v1/policies/{library_policy}", changed),
-        step(
-            "dev.bowline.libraries.policy_tests.updated.v1",
-            "POST /librarypolicytests/v1/policies/{library_policy}:setTests",
-            json!({ "tests": [{ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" }] }),
-        ),
-        step("dev.bowline.libraries.policy_binding.created.v1", "POST /libraries/v1/policy-bindings/{org}", binding)
-            .keeping("/id", "policy_binding"),
-        step(
-            "dev.bowline.libraries.policy_binding.updated.v1",
-            "PUT /libraries/v1/policy-bindings/{policy_binding}",
-            enforced,
-        ),
-        step(
-            "dev.bowline.libraries.policy_binding.deleted.v1",
-            "DELETE /libraries/v1/policy-bindings/{policy_binding}",
-            Value::Null,
-        ),
-        step("dev.bowline.libraries.policy.deleted.v1", "DELETE /libraries/v1/policies/{library_policy}", Value::Null),
-        step(
-            "libraries.resolutioncache.zapped",
-            "POST /libraries/v1/resolutioncache/{org}:zap",
-            json!({ "ecosystem": "JAVA" }),
-        ),
-        step(
-            "libraries.resolutioncache.optout.updated",
-            "POST /libraries/v1/resolutioncache/{org}:optout",
-            json!({ "ecosystem": "JAVA", "optedOut": true }),
         ),
     ]
 }

@@ -2,7 +2,9 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
-use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions, policy_tests, python_packages};
+use bowline_contract::bowline::libraries::v1::rpc::{
+    catalog, decisions, package_upstreams, policy_tests, python_packages,
+};
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
     a_w_s_marketplace_subscriptions as subscriptions, artifacts, entitlements, library_policies as policies,
@@ -17,7 +19,7 @@ use crate::oracle::{ALREADY_EXISTS, NOT_FOUND, OK};
 use crate::table::{Aim, Check, Row, anybody, at, default, delete, row};
 
 pub(crate) fn rows() -> Vec<Row> {
-    [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered(), published()]
+    [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered(), published(), upstreams()]
         .into_iter()
         .flatten()
         .collect()
@@ -196,6 +198,31 @@ fn published() -> Vec<Row> {
             package: package.into(),
             version: version.into(),
         })),
+    ]
+}
+
+/// Indexes that packages are taken from. The organization has none of the name that is deleted.
+fn upstreams() -> Vec<Row> {
+    vec![
+        in_organization::<package_upstreams::ListUpstreams>(|aim| own::ListPackageUpstreamsRequest {
+            parent: aim.group(),
+        }),
+        in_organization::<package_upstreams::SetUpstream>(|aim| own::SetPackageUpstreamRequest {
+            parent: aim.group(),
+            upstream: Some(own::PackageUpstream {
+                name: "pypi".into(),
+                ecosystem: l1::Ecosystem::Python as i32,
+                url: "https://pypi.example/simple/".into(),
+                ..default()
+            }),
+        }),
+        Row {
+            let_through: NOT_FOUND,
+            ..in_organization::<package_upstreams::DeleteUpstream>(|aim| own::DeletePackageUpstreamRequest {
+                parent: aim.group(),
+                name: "absent".into(),
+            })
+        },
     ]
 }
 

@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
 pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
-use bowline_testkit::{Actor, RestReply, TestServer};
+use bowline_testkit::{Actor, RestReply, Streamed, TestServer};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
@@ -87,6 +87,17 @@ impl Client {
         bytes
     }
 
+    /// The same while it arrives.
+    pub(crate) async fn open(&self, page: &Value, at: usize) -> Streamed {
+        let address = page["files"][at]["url"].as_str().unwrap().strip_prefix("../../").unwrap();
+        let mut headers = HeaderMap::new();
+        let authorization = self.authorization.as_deref().expect("an account");
+        headers.insert(AUTHORIZATION, authorization.parse().expect("a header's value"));
+        let opened = self.anonymous.watch_rest(&format!("{}/{address}", self.base), headers).await;
+        assert_eq!(opened.status, 200);
+        opened
+    }
+
     /// The file of a project's page at this place in its list.
     pub(crate) async fn file(&self, page: &Value, at: usize) -> RestReply {
         let address = page["files"][at]["url"].as_str().unwrap().strip_prefix("../../").unwrap();
@@ -145,4 +156,30 @@ pub(crate) fn sentence(reply: &RestReply, status: u16) -> String {
     assert_eq!((&body["status"], &body["detail"]), (&Value::from(status), &body["error"]), "{body}");
     assert_eq!(body["detail"], body["message"], "{body}");
     body["detail"].as_str().unwrap().to_owned()
+}
+
+/// Makes a policy and binds it to Python; its UIDP.
+pub(crate) async fn bind(owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
+    let created = owner.rest("POST", &format!("/libraries/v1/policies/{org}"), Some(policy)).await;
+    assert_eq!(created.status, 200, "{}", created.text());
+    let uid = created.json()["id"].as_str().unwrap().to_owned();
+    let binding =
+        json!({ "policy": uid, "ecosystem": "PYTHON", "mode": format!("LIBRARY_POLICY_BINDING_MODE_{mode}") });
+    let bound = owner.rest("POST", &format!("/libraries/v1/policy-bindings/{org}"), Some(binding)).await;
+    assert_eq!(bound.status, 200, "{}", bound.text());
+    uid
+}
+
+/// Package URL, reason and attempts of the downloads that were refused, or would have been.
+pub(crate) async fn blocked(owner: &Actor, server: &TestServer, org: &str, mode: &str) -> Vec<(String, String, i64)> {
+    server.server().parts().package_hosts.flush_notes(|| *b"12345678").await;
+    let path = format!("/libraries/v1/blocked-packages?parentId={org}&mode=LIBRARY_POLICY_BINDING_MODE_{mode}");
+    let reply = owner.rest("GET", &path, None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let items = reply.json()["items"].as_array().cloned().unwrap_or_default();
+    let of = |item: &Value| {
+        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        (text("purl"), text("reason"), item["attemptCount"].as_i64().unwrap_or_default())
+    };
+    items.iter().map(of).collect()
 }

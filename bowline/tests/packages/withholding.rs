@@ -1,34 +1,9 @@
 //! What policies withhold: passed over on pages, refused as a file with one sentence, and recorded.
 
-use bowline_testkit::{Actor, TestServer, each_engine};
-use serde_json::{Value, json};
+use bowline_testkit::{TestServer, each_engine};
+use serde_json::json;
 
 use crate::support::*;
-
-/// Makes a policy and binds it to Python; its UIDP.
-async fn bind(owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
-    let created = owner.rest("POST", &format!("/libraries/v1/policies/{org}"), Some(policy)).await;
-    assert_eq!(created.status, 200, "{}", created.text());
-    let uid = created.json()["id"].as_str().unwrap().to_owned();
-    let binding =
-        json!({ "policy": uid, "ecosystem": "PYTHON", "mode": format!("LIBRARY_POLICY_BINDING_MODE_{mode}") });
-    let bound = owner.rest("POST", &format!("/libraries/v1/policy-bindings/{org}"), Some(binding)).await;
-    assert_eq!(bound.status, 200, "{}", bound.text());
-    uid
-}
-
-async fn blocked(owner: &Actor, server: &TestServer, org: &str, mode: &str) -> Vec<(String, String, i64)> {
-    server.server().parts().package_hosts.flush_notes(|| *b"12345678").await;
-    let path = format!("/libraries/v1/blocked-packages?parentId={org}&mode=LIBRARY_POLICY_BINDING_MODE_{mode}");
-    let reply = owner.rest("GET", &path, None).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    let items = reply.json()["items"].as_array().cloned().unwrap_or_default();
-    let of = |item: &Value| {
-        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
-        (text("purl"), text("reason"), item["attemptCount"].as_i64().unwrap_or_default())
-    };
-    items.iter().map(of).collect()
-}
 
 async fn a_withheld_version_is_passed_over_and_its_file_refused(server: &TestServer) {
     let (org, client) = publisher(server, "acme").await;

@@ -17,8 +17,10 @@ pub mod cookies;
 mod front;
 pub mod range;
 pub mod request;
+mod single_flight;
 
 pub use access_line::{AccessLine, code_of, write_failure};
 pub use authorization::{Presented, UnreadableAuthorization, presented};
 pub use browser_sessions::BrowserSessions;
 pub use front::{Admit, Count, Front, LogFields, error_response};
+pub use single_flight::SingleFlight;

@@ -14,6 +14,7 @@ use bowline_store::{ReadTx, Row, Value};
 
 use self::facts::{Facts, VersionName};
 use super::ecosystems::Language;
+use super::hosting;
 use super::policies::{self, Mode};
 use super::policy::decide::{Decision, Policy, Refusal, decide};
 use super::require_organization;
@@ -81,7 +82,11 @@ fn parsed(field: &str, purl: &str) -> Result<VersionName> {
 async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>) -> Result<own::PackageExplanation> {
     let organization = require_organization(tx, call).await?;
     let version = parsed("purl", &call.request().purl)?;
-    let facts = facts::load(tx, std::slice::from_ref(&version)).await?;
+    let mut facts = facts::load(tx, std::slice::from_ref(&version)).await?;
+    let of_upstream = (version.language, version.name.as_str(), version.version.as_str());
+    if let Some(known) = hosting::upstream_facts(tx, &organization, of_upstream).await? {
+        facts.entry(version.clone()).or_default().replace(known);
+    }
     let enforced = policies::in_force(tx, &organization, version.language, Mode::Enforced).await?;
     let logged = policies::in_force(tx, &organization, version.language, Mode::Log).await?;
     let of = |policy: Option<&Policy>| shown(&version, facts::of(&facts, &version), policy, call.now());

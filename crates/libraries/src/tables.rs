@@ -149,4 +149,37 @@ pub const TABLES: &[TableDeclaration] = &[
             reference("parent", "groups", OnDelete::Restrict("packages", Some("file_count > 0"))),
         ],
     },
+    TableDeclaration {
+        name: "package_upstreams",
+        columns: &[
+            own_id("uid"),
+            // Of a deleted one, the files are removed within seconds.
+            reference("parent", "groups", OnDelete::Restrict("package upstreams", None)),
+            value("name"),
+            value("url"),
+            value("username"),
+            value("password"),
+        ],
+    },
+    TableDeclaration {
+        name: "upstream_documents",
+        columns: &[
+            reference("upstream", "package_upstreams", OnDelete::Hook),
+            value("package"),
+            value("etag"),
+            value("last_modified"),
+            message("document", "bowline.libraries.v1.UpstreamDocument"),
+        ],
+    },
+    TableDeclaration {
+        name: "upstream_files",
+        columns: &[
+            reference("upstream", "package_upstreams", OnDelete::Hook),
+            value("package"),
+            value("name"),
+            value("version"),
+            value("license"),
+            value("sha256"),
+        ],
+    },
 ];

@@ -10,8 +10,7 @@ mod challenge;
 mod checks;
 mod problem;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -19,6 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_authn::guarded::{FetchError, GuardedClient, Limits, Opened, Request};
 use bowline_core::{Clock, Micros};
+use bowline_fronts::SingleFlight;
 use bowline_registry::content::{Credentials, UpstreamConfig};
 use bytes::Bytes;
 use serde_json::Value;
@@ -33,8 +33,6 @@ const HOPS: usize = 5;
 /// How long an upstream may take to begin its response, and to continue with it.
 const HEAD: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(30);
-/// Keys of what is under way that are looked through for finished ones.
-const KEYS: usize = 1000;
 /// Seconds that a token lasts where its service does not say, which the protocol fixes, and at most.
 const TOKEN: u64 = 60;
 const LONGEST_TOKEN: u64 = 3600;
@@ -46,7 +44,7 @@ pub struct Upstream {
     client: GuardedClient,
     clock: Arc<dyn Clock>,
     caches: UpstreamCaches,
-    under_way: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    under_way: SingleFlight,
 }
 
 /// What an upstream was not good for.
@@ -66,21 +64,12 @@ struct Grant {
 impl Upstream {
     /// Nothing known of any of them yet.
     pub fn new(client: GuardedClient, clock: Arc<dyn Clock>) -> Upstream {
-        Upstream { client, clock, caches: UpstreamCaches::new(), under_way: Mutex::default() }
+        Upstream { client, clock, caches: UpstreamCaches::new(), under_way: SingleFlight::default() }
     }
 
     /// A lock for what has this key, so that it is fetched once.
     pub(crate) fn single_flight(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if under_way.len() >= KEYS {
-            under_way.retain(|_, lock| lock.strong_count() > 0);
-        }
-        if let Some(lock) = under_way.get(key).and_then(Weak::upgrade) {
-            return lock;
-        }
-        let lock = Arc::default();
-        under_way.insert(key.to_owned(), Arc::downgrade(&lock));
-        lock
+        self.under_way.lock(key)
     }
 
     /// Requests a resource of a repository, such as `manifests/latest`; the result is a successful response.
@@ -275,11 +264,6 @@ mod tests {
 
     use super::*;
 
-    fn upstream() -> Upstream {
-        let client = GuardedClient::new(AddressPolicy::default()).unwrap();
-        Upstream::new(client, Arc::new(SystemClock))
-    }
-
     #[test]
     fn addresses() {
         let is = |repository: &str, wanted: &str| {
@@ -313,16 +297,5 @@ mod tests {
         assert_eq!(read(r#"{"token":"a","expires_in":99999999}"#), Some(("Bearer a".into(), 3600)));
         assert_eq!(read(r#"{"expires_in":300}"#), None);
         assert_eq!(read("<html>"), None);
-    }
-
-    #[tokio::test]
-    async fn one_lock_for_one_key_while_it_is_held() {
-        let upstream = upstream();
-        let held = upstream.single_flight("a");
-        let guard = held.lock().await;
-        assert!(upstream.single_flight("a").try_lock().is_err());
-        assert!(upstream.single_flight("b").try_lock().is_ok());
-        drop(guard);
-        assert!(upstream.single_flight("a").try_lock().is_ok());
     }
 }

@@ -50,10 +50,12 @@ impl Refused {
 
     /// Whether nothing was done for sure; a failure may have come after the deed.
     pub(crate) fn is_certain(&self) -> bool {
-        !matches!(
-            self.error.reason(),
-            Reason::Internal | Reason::Unavailable | Reason::DeadlineExceeded | Reason::Aborted | Reason::StorageFull
-        )
+        is_certain(&self.error)
+    }
+
+    /// The error behind the answer.
+    pub(crate) fn into_error(self) -> Error {
+        self.error
     }
 
     /// The refusal of what a policy withholds.
@@ -90,6 +92,7 @@ impl From<HostError> for Refused {
         match error {
             HostError::Failed(error) => error.into(),
             HostError::Withheld(withheld) => Refused::withheld(StatusCode::FORBIDDEN, &withheld),
+            HostError::Upstream(sentence) => Refused::new(StatusCode::BAD_GATEWAY, sentence),
             HostError::Ambiguous(organizations) => Refused::new(
                 StatusCode::CONFLICT,
                 format!(
@@ -119,6 +122,14 @@ impl From<ContentError> for Refused {
             ContentError::Objects(error) => Error::unavailable(error).into(),
         }
     }
+}
+
+/// Whether nothing was done for sure when this failed.
+pub(crate) fn is_certain(error: &Error) -> bool {
+    !matches!(
+        error.reason(),
+        Reason::Internal | Reason::Unavailable | Reason::DeadlineExceeded | Reason::Aborted | Reason::StorageFull
+    )
 }
 
 fn problem(status: StatusCode, sentence: &str) -> Response {

@@ -10,12 +10,30 @@ use bowline_libraries::hosting::File;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set, typed};
+use crate::fetching::FileSource;
 
 impl PackageHosts {
     /// The bytes of a file, to a GET or a HEAD.
-    pub(crate) async fn file(&self, method: &Method, headers: &HeaderMap, file: &File) -> Result<Response, Refused> {
+    pub(crate) async fn file(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        source: FileSource,
+    ) -> Result<Response, Refused> {
+        match source {
+            FileSource::Stored(file) => self.stored_file(method, headers, &file).await,
+            FileSource::Arriving { digest, size, follower } => {
+                let body = Body::from_stream(follower.stream(0, size));
+                let mut response = typed(StatusCode::OK, "application/octet-stream", body);
+                set(&mut response, header::CONTENT_LENGTH, &size.to_string());
+                Ok(described(response, &digest))
+            }
+        }
+    }
+
+    async fn stored_file(&self, method: &Method, headers: &HeaderMap, file: &File) -> Result<Response, Refused> {
         let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let mut response = if range::is_not_modified(header(header::IF_NONE_MATCH), &file.digest) {
+        let response = if range::is_not_modified(header(header::IF_NONE_MATCH), &file.digest) {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response
@@ -24,11 +42,7 @@ impl PackageHosts {
             let wanted = header(header::RANGE).filter(|_| is_same && *method == Method::GET);
             self.part(file, range::parse(wanted, file.blob.size), *method == Method::GET).await?
         };
-        set(&mut response, header::ETAG, &format!("\"{}\"", file.digest));
-        set(&mut response, header::ACCEPT_RANGES, "bytes");
-        // A policy may withhold it tomorrow: clients ask again, and get a 304.
-        set(&mut response, header::CACHE_CONTROL, "private, no-cache");
-        Ok(response)
+        Ok(described(response, &file.digest))
     }
 
     async fn part(&self, file: &File, range: ByteRange, has_body: bool) -> Result<Response, Refused> {
@@ -65,4 +79,13 @@ impl PackageHosts {
             Error::internal(format!("the bytes of {digest} are missing or too few")).into()
         })
     }
+}
+
+/// A response with the headers of every file.
+fn described(mut response: Response, digest: &str) -> Response {
+    set(&mut response, header::ETAG, &format!("\"{digest}\""));
+    set(&mut response, header::ACCEPT_RANGES, "bytes");
+    // A policy may withhold it tomorrow: clients ask again, and get a 304.
+    set(&mut response, header::CACHE_CONTROL, "private, no-cache");
+    response
 }

@@ -7,9 +7,13 @@
 
 mod answers;
 mod callers;
+mod fetched;
+mod fetching;
 mod files;
 mod forms;
 mod python;
+mod storing;
+mod upstreams;
 
 use std::sync::Arc;
 
@@ -17,6 +21,7 @@ use axum::Router;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use axum::routing::any;
+use bowline_authn::guarded::GuardedClient;
 use bowline_content::Content;
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_identity::CredentialExchange;
@@ -25,6 +30,7 @@ use bowline_pipeline::{Pipeline, RequestOrigin, Surface};
 use tokio::sync::Semaphore;
 
 use answers::Refused;
+use fetching::Fetching;
 use python::Target;
 
 /// Archives that are read at the same time: they are unpacked on blocking threads, which others need too.
@@ -37,22 +43,33 @@ pub struct PackageHosts {
     pipeline: Arc<Pipeline>,
     exchange: CredentialExchange,
     archives: Arc<Semaphore>,
+    fetching: Fetching,
     /// The public address, without a slash at its end.
     url: String,
 }
 
 impl PackageHosts {
-    /// The hosts of packages whose bytes lie in `content`.
-    pub fn new(hosting: Hosting, content: Content, pipeline: Arc<Pipeline>) -> PackageHosts {
+    /// The hosts of packages whose bytes lie in `content`; `client` requests those of upstreams.
+    pub fn new(hosting: Hosting, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> PackageHosts {
         let url = pipeline.settings.libraries_audience.trim_end_matches('/').to_owned();
         let exchange =
             CredentialExchange::new(pipeline.clone(), pipeline.settings.libraries_audience.clone(), Surface::Packages);
-        PackageHosts { hosting, content, pipeline, exchange, archives: Arc::new(Semaphore::new(ARCHIVES)), url }
+        let (archives, fetching) = (Arc::new(Semaphore::new(ARCHIVES)), Fetching::new(client));
+        PackageHosts { hosting, content, pipeline, exchange, archives, fetching, url }
     }
 
     /// Writes the refused downloads that wait. Call it every few seconds, and once at the end; `draw` draws UIDPs at random.
     pub async fn flush_notes(&self, draw: fn() -> [u8; 8]) {
         hosting::flush_notes(&self.hosting, draw).await;
+    }
+
+    /// Removes what deleted upstreams left, in short steps. Call it every few seconds.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn remove_deleted_upstreams(&self) -> bowline_core::Result<()> {
+        while self.hosting.remove_some_of_deleted_upstreams().await? {}
+        Ok(())
     }
 
     /// The path of the public address, below which the hosts are; empty if they have a host of their own.

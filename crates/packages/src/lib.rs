@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use bowline_formats::archive::ArchiveError;
 
 pub use digest::FileFacts;
-pub use python::{Distribution, distribution, package_of_file};
+pub use python::{Distribution, distribution, package_of_file, version_of_file};
 pub use walk::Walk;
 
 /// The kinds of directories that can be read.

@@ -58,6 +58,11 @@ pub fn package_of_file(file_name: &str) -> Option<String> {
     Kind::of(file_name).ok().map(|kind| normalized(kind.parts().0))
 }
 
+/// The version in the name of a file, as it is written there; absent if it is not the name of a distribution.
+pub fn version_of_file(file_name: &str) -> Option<String> {
+    Kind::of(file_name).ok().map(|kind| kind.parts().1.to_owned())
+}
+
 /// Reads a distribution; `Foreign` if the file name is not one of a distribution.
 pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
     Kind::of(file_name)?;

@@ -54,6 +54,8 @@ pub const BLOB: &str = "registry.chainguard.dev/Blob";
 pub const PACKAGE_FILE: &str = "bowline.dev/PackageFile";
 /// A version of a package that a group hosts.
 pub const PACKAGE_VERSION: &str = "bowline.dev/PackageVersion";
+/// Another package index that an organization takes packages from.
+pub const PACKAGE_UPSTREAM: &str = "bowline.dev/PackageUpstream";
 /// A statement about a vulnerability.
 pub const ADVISORY: &str = "vulnerabilities.chainguard.dev/Advisory";
 /// What happened to an advisory.

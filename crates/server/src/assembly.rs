@@ -87,7 +87,7 @@ pub(crate) async fn assemble(
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, Documents::new(blobs()));
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
-        package_hosts: package_hosts(&pipeline, &registry, &content),
+        package_hosts: package_hosts(&pipeline, &registry, &content, &client),
         distribution: Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream)),
         matching: Arc::new(Matching::new(starting, contract.clone(), &replica)),
         contract,
@@ -116,9 +116,14 @@ pub(crate) async fn assemble(
     })
 }
 
-fn package_hosts(pipeline: &Arc<Pipeline>, registry: &Registry, content: &Content) -> Arc<PackageHosts> {
+fn package_hosts(
+    pipeline: &Arc<Pipeline>,
+    registry: &Registry,
+    content: &Content,
+    client: &GuardedClient,
+) -> Arc<PackageHosts> {
     let hosting = Hosting::new(pipeline.clone(), registry.clone());
-    Arc::new(PackageHosts::new(hosting, content.clone(), pipeline.clone()))
+    Arc::new(PackageHosts::new(hosting, content.clone(), pipeline.clone(), client.clone()))
 }
 
 /// Writes what every database has, and registers this server under a name of its own.

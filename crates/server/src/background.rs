@@ -269,6 +269,9 @@ async fn note_blocked(hosts: Arc<PackageHosts>, mut stopped: watch::Receiver<boo
     loop {
         let stops = stops_within(NOTE_BLOCKED_EVERY, &mut stopped).await;
         hosts.flush_notes(random_bytes::<8>).await;
+        if let Err(error) = hosts.remove_deleted_upstreams().await {
+            tracing::warn!(%error, "files of a deleted package upstream stay until the next step");
+        }
         if stops {
             return;
         }

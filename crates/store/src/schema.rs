@@ -300,4 +300,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0056_hosted_packages.sql"),
         postgres: include_str!("../migrations/postgres/0056_hosted_packages.sql"),
     },
+    Migration {
+        version: 57,
+        name: "package_upstreams",
+        sqlite: include_str!("../migrations/sqlite/0057_package_upstreams.sql"),
+        postgres: include_str!("../migrations/postgres/0057_package_upstreams.sql"),
+    },
 ];

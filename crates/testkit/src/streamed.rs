@@ -37,6 +37,15 @@ impl Streamed {
         Streamed { status, headers, trailers: HeaderMap::new(), body, read: Vec::new() }
     }
 
+    /// The next part of the body as it came; absent at its end.
+    ///
+    /// # Errors
+    /// The connection was cut.
+    pub async fn part(&mut self) -> Option<Result<Bytes, hyper::Error>> {
+        let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("a stream says something in time");
+        frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()))
+    }
+
     /// Reads on; false at the end.
     async fn more(&mut self) -> bool {
         let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("a stream says something in time");

@@ -19,7 +19,7 @@ use crate::{complete, input};
 const FILLED: [&str; 6] = ["page_size", "page_token", "skip", "update_mask", "uidp", "parent"];
 
 /// Texts that are read from a file: secrets, which arguments would show to every process, and documents.
-const OF_FILES: [&str; 3] = ["client_secret", "issuer_keys", "token"];
+const OF_FILES: [&str; 4] = ["client_secret", "issuer_keys", "password", "token"];
 
 /// Largest such file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
@@ -235,7 +235,7 @@ fn flag_name(field: &FieldDescriptor) -> String {
     let name = field.name();
     let name = name.strip_suffix("_uid").unwrap_or(name).replace('_', "-");
     match name.as_str() {
-        "client-secret" | "issuer-keys" => format!("{name}-file"),
+        "client-secret" | "issuer-keys" | "password" => format!("{name}-file"),
         // --token-file is that of the caller.
         "token" => "identity-token-file".into(),
         _ if is_messages(field) => format!("{name}-file"),

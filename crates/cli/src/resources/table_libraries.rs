@@ -24,6 +24,14 @@ const PYTHON_VERSIONS: &[Column] = &[
     column("bytes", "sizeBytes"),
     column("created", "createTime"),
 ];
+const UPSTREAMS: &[Column] = &[
+    column("name", "name"),
+    column("ecosystem", "ecosystem"),
+    column("position", "position"),
+    column("url", "url"),
+    column("username", "username"),
+    column("updated", "updateTime"),
+];
 const DAYS: &[Column] = &[column("day", "day"), column("refused", "attempts")];
 const TESTS: &[Column] = &[
     column("purl", "test.purl"),
@@ -117,6 +125,39 @@ pub(super) const RESOURCES: &[Resource] = &[
                 does: Does::Ask("Delete this version with its files"),
                 positional: "parent",
                 example: "libraries python delete acme --package example --version 1.0 --yes",
+            },
+        ],
+    },
+    Resource {
+        name: "upstreams",
+        about: "Package indexes that an organization takes packages from",
+        kind: Kind::Group,
+        columns: UPSTREAMS,
+        wide: &[column("uid", "uid"), column("password", "hasPassword"), column("created", "createTime")],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.libraries.v1.PackageUpstreams.ListUpstreams",
+                about: "List the upstreams of an organization in the order in which they are requested",
+                does: Does::List,
+                positional: "parent",
+                example: "libraries upstreams list acme",
+            },
+            Verb {
+                name: "set",
+                method: "bowline.libraries.v1.PackageUpstreams.SetUpstream",
+                about: "Add an upstream, or replace the one of the same name",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries upstreams set acme --upstream-name pypi --upstream-ecosystem python --upstream-url https://pypi.org/simple/",
+            },
+            Verb {
+                name: "delete",
+                method: "bowline.libraries.v1.PackageUpstreams.DeleteUpstream",
+                about: "Remove an upstream and the files that were stored from it",
+                does: Does::Ask("Remove this upstream and its stored files"),
+                positional: "parent",
+                example: "libraries upstreams delete acme --name pypi --yes",
             },
         ],
     },

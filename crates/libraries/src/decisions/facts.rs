@@ -7,6 +7,7 @@ use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
 use crate::ecosystems::Language;
+use crate::hosting::UpstreamFacts;
 use crate::malware;
 use crate::policy::decide::Subject;
 use crate::policy::purl;
@@ -45,6 +46,15 @@ pub(super) struct Facts {
 }
 
 impl Facts {
+    /// The facts by which downloads are decided, where a version comes from an upstream.
+    pub(super) fn replace(&mut self, known: UpstreamFacts) {
+        self.is_known = true;
+        self.published_at = known.published_at;
+        if !known.license.is_empty() {
+            self.license = known.license;
+        }
+    }
+
     pub(super) fn subject<'a>(&'a self, version: &'a VersionName) -> Subject<'a> {
         Subject {
             language: version.language,

@@ -4,37 +4,61 @@
 //! above it. Who publishes below a group changes nothing for those who read the group itself. Of two packages of one name
 //! the nearest counts, whole. To add an ecosystem, write what its protocol asks for next to `python`.
 
+mod documents;
 mod files;
+mod gate;
 mod notes;
+mod package;
 mod publishing;
 mod python;
 mod repositories;
+mod upstream_files;
+pub mod upstreams;
 mod versions;
 mod views;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Uidp};
-use bowline_pipeline::{Pipeline, Principal, Visit};
+use bowline_pipeline::{Handlers, Pipeline, Principal, Visit};
 use bowline_registry::content::Registry;
 use bowline_store::StoreError;
 
 use crate::policy::decide::Refusal;
 
+pub use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile};
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
+pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub use notes::flush as flush_notes;
+pub(crate) use package::{UpstreamFacts, upstream_facts};
 pub use publishing::{NewBlob, NewFile, Published, Publishing};
 pub use python::{File, Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
-pub(crate) use versions::register;
+pub use upstream_files::MissingFile;
 
-/// The packages of all groups.
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    upstreams::register(versions::register(handlers))
+}
+
+/// The packages of all groups, and of the upstreams of organizations.
 #[derive(Clone)]
 pub struct Hosting {
     pipeline: Arc<Pipeline>,
     registry: Registry,
     notes: Arc<notes::Notes>,
+    memory: Arc<documents::Memory>,
+}
+
+/// What a request leads to.
+#[derive(Debug)]
+pub enum Lookup<T> {
+    Here(T),
+    /// Ask the upstream, note its answer, and try again.
+    Ask(Box<Ask>),
+    /// Fetch the bytes from the upstream, keep them, and try again.
+    Fetch(Box<MissingFile>),
 }
 
 /// One request of someone whom the front has authenticated.
@@ -49,6 +73,8 @@ pub enum HostError {
     Failed(Error),
     /// A policy withholds the package or version.
     Withheld(Withheld),
+    /// An upstream does not give a file as its index says; one sentence for people.
+    Upstream(String),
     /// The caller belongs to no organization and may read several: their names, to choose one from.
     Ambiguous(Vec<String>),
 }
@@ -72,7 +98,14 @@ impl Withheld {
             Refusal::Blocked(pattern) => format!("is on its block list as {}", pattern.text()),
             Refusal::License(license) => format!("has the license {license}"),
             Refusal::Malware => "is reported as malware".into(),
-            Refusal::Cooldown { days, .. } => format!("is younger than {days} days"),
+            Refusal::Cooldown { days, until: Some(until) } => {
+                // The first whole second at which it is.
+                let second = (until + 999_999).div_euclid(1_000_000) * 1_000_000;
+                format!("is younger than {days} days; allowed from {}", rfc3339::text(second, Digits::Fewest))
+            }
+            Refusal::Cooldown { days, until: None } => {
+                format!("must be public for {days} days, and its upstream does not say since when it is")
+            }
         };
         let sentence = format!("Blocked by policy {policy}: {purl} {why}");
         Withheld { purl, policy: policy.into(), reason: refusal.reason(), sentence }
@@ -94,7 +127,7 @@ impl From<StoreError> for HostError {
 impl Hosting {
     /// Over the pipeline's storage; blobs are linked as the registry links them.
     pub fn new(pipeline: Arc<Pipeline>, registry: Registry) -> Hosting {
-        Hosting { pipeline, registry, notes: Arc::default() }
+        Hosting { pipeline, registry, notes: Arc::default(), memory: Arc::default() }
     }
 
     /// A request by `principal`.

@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use bowline_contract::bowline::libraries::v1::rpc::python_host::ReadPackages;
-use bowline_core::{Error, Micros, Uidp};
+use bowline_core::{Error, Micros};
 use bowline_registry::content::{StoredBlob, package_files};
-use bowline_store::{ReadTx, Row, Value, placeholders};
+use bowline_store::{Value, placeholders};
 
-use super::files::{self, FileRow};
+use super::gate::Gate;
 use super::notes::Note;
+use super::package::{Located, Package, PackageFile, absent, locate};
+use super::upstream_files::MissingFile;
 use super::views::View;
-use super::{HostClient, HostError, Hosting, Withheld};
+use super::{HostClient, HostError, Hosting, Lookup, Withheld};
 use crate::ecosystems::Language;
-use crate::policies::{self, Mode};
-use crate::policy::decide::{Decision, Policy, Refusal, Subject, decide};
+use crate::policy::decide::Refusal;
 use crate::policy::purl;
 
 const LANGUAGE: Language = Language::Python;
@@ -27,20 +28,24 @@ pub struct Project {
     pub versions: Vec<String>,
     /// By version and name.
     pub files: Vec<ProjectFile>,
+    /// Microseconds since its upstream confirmed it, if that cannot be asked.
+    pub stale: Option<Micros>,
 }
 
 /// A file of a project's page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
     pub name: String,
-    pub size: u64,
+    /// Length in bytes, where that is known.
+    pub size: Option<u64>,
     /// SHA-256 in lower-case hex.
     pub sha256: String,
     /// SHA-256 of its core metadata; absent if it has none of its own.
     pub metadata_sha256: Option<String>,
     /// Versions of Python that it is for; empty if it does not say.
     pub requires_python: String,
-    pub uploaded_at: Micros,
+    /// When it became public, where that is known.
+    pub uploaded_at: Option<Micros>,
     /// Why installers should pass over it: a policy withholds it, or who published it withdrew it.
     pub yanked: Option<String>,
 }
@@ -53,63 +58,11 @@ pub struct File {
     pub blob: StoredBlob,
 }
 
-/// Versions of a package, by the keys that files have of them.
-type Versions = HashMap<Vec<u8>, VersionRow>;
-
-struct VersionRow {
-    version: String,
-    license: String,
-    yanked: Option<String>,
-}
-
-/// What holds for an organization, with the names of the policies.
-struct Gate {
-    enforced: Option<Bound>,
-    logged: Option<Bound>,
-}
-
-struct Bound {
-    uid: Uidp,
-    name: String,
-    policy: Policy,
-}
-
-impl Gate {
-    /// The policies that are in force. To what a group publishes itself they apply block list and licence: how long it has
-    /// been public, and what is said of a public package of that name, is not about it.
-    async fn load(tx: &mut ReadTx, organization: &Uidp) -> Result<Gate, Error> {
-        let (mut enforced, mut logged) = (None, None);
-        for (mode, bound) in [(Mode::Enforced, &mut enforced), (Mode::Log, &mut logged)] {
-            let found = policies::named_in_force(tx, organization, LANGUAGE, mode).await?;
-            *bound = found.map(|(uid, name, policy)| Bound {
-                uid,
-                name,
-                policy: Policy { cooldown_days: Some(0), ..policy },
-            });
-        }
-        Ok(Gate { enforced, logged })
-    }
-}
-
-impl Bound {
-    fn refusal(&self, package: &str, version: &VersionRow, now: Micros) -> Option<Refusal> {
-        let subject = Subject {
-            language: LANGUAGE,
-            name: package,
-            version: &version.version,
-            license: &version.license,
-            is_malware: false,
-            published_at: None,
-        };
-        match decide(&self.policy, &subject, now) {
-            Decision::Allowed => None,
-            Decision::Refused(refusal) => Some(refusal),
-        }
-    }
-}
+/// What the policies in force say of a file.
+type Decided = Vec<(Note, Option<Withheld>)>;
 
 impl Hosting {
-    /// Names of the projects of a view, normalized and sorted.
+    /// Names of the projects that groups of a view publish, normalized and sorted.
     ///
     /// # Errors
     /// The caller may not read there.
@@ -136,22 +89,25 @@ impl Hosting {
     /// A project of a view, by any spelling of its name.
     ///
     /// # Errors
-    /// The caller may not read there, it is not there, or a policy withholds all of it.
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
     pub async fn python_project(
         &self,
         client: &HostClient,
         path: Option<&str>,
         name: &str,
-    ) -> Result<Project, HostError> {
-        let of = (client.clone(), path.map(str::to_owned), LANGUAGE.normalized(name));
+    ) -> Result<Lookup<Project>, HostError> {
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), LANGUAGE.normalized(name));
         let read = self.pipeline.db.read(move |tx| {
-            let (client, path, name) = of.clone();
+            let (hosting, client, path, name) = of.clone();
             Box::pin(async move {
                 let view = View::open::<ReadPackages>(tx, &client, path.as_deref(), LANGUAGE.number()).await?;
-                let (repository, versions) = nearest(tx, &view, &name).await?;
-                let gate = Gate::load(tx, &view.scope.root()).await?;
-                let files = files::of_package(tx, &repository, &name).await?;
-                page(&name, &versions, files, gate.enforced.as_ref(), client.now())
+                let now = client.now();
+                let package = match locate(tx, &hosting, &view, (LANGUAGE, &name), None, now).await? {
+                    Located::Here(package) => package,
+                    Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                };
+                let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, &package).await?;
+                page(&package, &gate, now).map(Lookup::Here)
             })
         });
         read.await
@@ -161,111 +117,114 @@ impl Hosting {
     /// read them of versions that they do not install.
     ///
     /// # Errors
-    /// The caller may not read there, it is not there, or a policy withholds it, which is noted.
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds it, which is noted.
     pub async fn python_file(
         &self,
         client: &HostClient,
         path: Option<&str>,
         (sha256, name): (&str, &str),
         is_metadata: bool,
-    ) -> Result<File, HostError> {
+    ) -> Result<Lookup<File>, HostError> {
         let Some(package) = bowline_packages::package_of_file(name) else { return Err(absent(name).into()) };
-        let of = (client.clone(), path.map(str::to_owned), package, sha256.to_owned(), name.to_owned());
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), package, sha256.to_owned(), name.to_owned());
         let read = self.pipeline.db.read(move |tx| {
-            let (client, path, package, sha256, name) = of.clone();
+            let (hosting, client, path, package, sha256, name) = of.clone();
             Box::pin(async move {
                 let view = View::open::<ReadPackages>(tx, &client, path.as_deref(), LANGUAGE.number()).await?;
-                let (repository, versions) = nearest(tx, &view, &package).await?;
-                let file = files::find(tx, &repository, &package, &name).await?;
-                let file =
-                    file.filter(|file| !file.is_deleted && file.sha256 == sha256).ok_or_else(|| absent(&name))?;
-                let version = versions.get(&file.sort_key).ok_or_else(|| absent(&name))?;
-                let decided = if is_metadata {
-                    Vec::new()
-                } else {
-                    let gate = Gate::load(tx, &view.scope.root()).await?;
-                    decided(&view, &gate, &package, version, client.now())
+                let (wanted, now) = ((sha256.as_str(), name.as_str()), client.now());
+                let package = match locate(tx, &hosting, &view, (LANGUAGE, &package), Some(wanted), now).await? {
+                    Located::Here(package) => package,
+                    Located::Ask(ask) => return Ok((Lookup::Ask(ask), Decided::new())),
                 };
-                let wanted = if is_metadata { &file.metadata_sha256 } else { &file.sha256 };
-                if wanted.is_empty() {
+                let file = package.file(wanted).ok_or_else(|| absent(&name))?;
+                let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, &package).await?;
+                let decided = if is_metadata { Decided::new() } else { gate.decided(&package.name, file, now) };
+                let digest = if is_metadata { &file.metadata_sha256 } else { &file.sha256 };
+                if digest.is_empty() {
                     return Err(absent(&format!("{name}.metadata")).into());
                 }
-                let digest = format!("sha256:{wanted}");
-                let blob = package_files::find(tx, &repository, &digest).await?;
-                let blob = blob.ok_or_else(|| Error::internal(format!("{name} has no link to its bytes")))?;
-                Ok::<_, HostError>((File { digest, blob }, decided))
+                let digest = format!("sha256:{digest}");
+                // Another file may have the same bytes; what they say of themselves is known once they came as this one.
+                let is_stored = is_metadata || file.is_stored;
+                let blob = package_files::find(tx, &package.repository, &digest).await?;
+                let found = match blob.filter(|_| is_stored) {
+                    Some(blob) => Lookup::Here(File { digest, blob }),
+                    None => Lookup::Fetch(Box::new(missing_file(&package, file, &gate, is_metadata)?)),
+                };
+                Ok::<_, HostError>((found, decided))
             })
         });
-        let (file, decided) = read.await?;
+        let (mut found, decided) = read.await?;
         let mut withheld = None;
         for (note, refused) in decided {
-            self.notes.add(note);
-            withheld = withheld.or(refused);
+            match (&mut found, refused) {
+                (_, Some(refused)) => {
+                    self.notes.add(note);
+                    withheld = withheld.or(Some(refused));
+                }
+                // What policies only log is noted once, when the file is served: clients look again after a fetch.
+                (Lookup::Here(_), None) => self.notes.add(note),
+                (Lookup::Fetch(file), None) => file.logged.push(note),
+                (Lookup::Ask(_), None) => {}
+            }
         }
-        withheld.map_or(Ok(file), |withheld| Err(HostError::Withheld(withheld)))
+        withheld.map_or(Ok(found), |withheld| Err(HostError::Withheld(withheld)))
     }
 }
 
-/// What the policies say of a version: a note for each that refuses it, and what to answer where that is enforced.
-fn decided(
-    view: &View,
-    gate: &Gate,
-    package: &str,
-    version: &VersionRow,
-    now: Micros,
-) -> Vec<(Note, Option<Withheld>)> {
-    let modes = [(Mode::Enforced, &gate.enforced), (Mode::Log, &gate.logged)];
-    let refused = modes.into_iter().filter_map(|(mode, bound)| {
-        let bound = bound.as_ref()?;
-        let refusal = bound.refusal(package, version, now)?;
-        let purl = purl::of_version(LANGUAGE, package, &version.version);
-        let withheld = (mode == Mode::Enforced).then(|| Withheld::new(purl, &bound.name, &refusal));
-        let note = Note {
-            organization: view.scope.root(),
-            language: LANGUAGE,
-            package: package.to_owned(),
-            version: version.version.clone(),
-            policy: bound.uid.clone(),
-            mode,
-            refusal,
-        };
-        Some((note, withheld))
-    });
-    refused.collect()
+/// What to fetch of a file whose bytes are not stored.
+fn missing_file(package: &Package, file: &PackageFile, gate: &Gate, is_metadata: bool) -> Result<MissingFile, Error> {
+    let upstream = package.upstream.clone().filter(|_| !file.url.is_empty());
+    let upstream = upstream.ok_or_else(|| Error::internal(format!("{} has no link to its bytes", file.name)))?;
+    let (url, sha256, size) = if is_metadata {
+        (format!("{}.metadata", file.url), &file.metadata_sha256, None)
+    } else {
+        (file.url.clone(), &file.sha256, file.size)
+    };
+    Ok(MissingFile {
+        upstream,
+        package: package.name.clone(),
+        name: file.name.clone(),
+        version: file.version.clone(),
+        url,
+        sha256: sha256.clone(),
+        size,
+        is_metadata,
+        is_free_to_stream: !gate.needs_licenses(),
+        logged: Vec::new(),
+        published_at: file.uploaded_at,
+    })
 }
 
-/// The page of a project. Withheld versions stay on it as yanked ones: resolvers pass over those, and who asks for one by
-/// its version is told why when the file is refused.
-fn page(
-    name: &str,
-    versions: &Versions,
-    files: Vec<FileRow>,
-    enforced: Option<&Bound>,
-    now: Micros,
-) -> Result<Project, HostError> {
-    let refused: HashMap<&[u8], Refusal> = versions
+/// The page of a project. Withheld files stay on it as yanked ones: resolvers pass over those, and who asks for one by its
+/// version is told why when the file is refused.
+fn page(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostError> {
+    let name = &package.name;
+    let refused: HashMap<&str, Refusal> = package
+        .files
         .iter()
-        .filter_map(|(key, version)| Some((key.as_slice(), enforced?.refusal(name, version, now)?)))
+        .filter_map(|file| Some((file.name.as_str(), gate.enforced.as_ref()?.refusal(LANGUAGE, name, file, now)?)))
         .collect();
-    if let (Some(bound), Some(Refusal::Blocked(pattern))) = (enforced, refused.values().next())
-        && refused.len() == versions.len()
-        && pattern.is_of_all_versions()
+    if let (Some(bound), Some(refusal)) = (&gate.enforced, refused.values().next())
+        && refused.len() == package.files.len()
+        && refused.values().all(is_of_all_versions)
     {
-        let purl = purl::of_package(LANGUAGE, name);
-        return Err(HostError::Withheld(Withheld::new(purl, &bound.name, &Refusal::Blocked(pattern.clone()))));
+        return Err(HostError::Withheld(Withheld::new(purl::of_package(LANGUAGE, name), &bound.name, refusal)));
     }
-    let mut files = files;
-    files.sort_by(|a, b| (&a.sort_key, &a.name).cmp(&(&b.sort_key, &b.name)));
-    let mut project = Project { name: name.to_owned(), versions: Vec::new(), files: Vec::with_capacity(files.len()) };
+    let mut project = Project {
+        name: name.clone(),
+        versions: Vec::new(),
+        files: Vec::with_capacity(package.files.len()),
+        stale: package.stale_since.map(|since| now.saturating_sub(since)),
+    };
     let mut last: &[u8] = &[];
-    for file in &files {
-        let Some(version) = versions.get(&file.sort_key) else { continue };
+    for file in &package.files {
         if file.sort_key != last {
-            project.versions.push(version.version.clone());
+            project.versions.push(file.version.clone());
             last = &file.sort_key;
         }
-        let withheld = refused.get(file.sort_key.as_slice()).zip(enforced).map(|(refusal, bound)| {
-            Withheld::new(purl::of_version(LANGUAGE, name, &version.version), &bound.name, refusal).sentence
+        let withheld = refused.get(file.name.as_str()).zip(gate.enforced.as_ref()).map(|(refusal, bound)| {
+            Withheld::new(purl::of_version(LANGUAGE, name, &file.version), &bound.name, refusal).sentence
         });
         project.files.push(ProjectFile {
             name: file.name.clone(),
@@ -273,30 +232,18 @@ fn page(
             sha256: file.sha256.clone(),
             metadata_sha256: Some(file.metadata_sha256.clone()).filter(|digest| !digest.is_empty()),
             requires_python: file.requires_python.clone(),
-            uploaded_at: file.created_at,
-            yanked: withheld.or_else(|| version.yanked.clone()),
+            uploaded_at: file.uploaded_at,
+            yanked: withheld.or_else(|| file.yanked.clone()),
         });
     }
     Ok(project)
 }
 
-/// The nearest repository of a view that has a package, with its versions.
-async fn nearest(tx: &mut ReadTx, view: &View, package: &str) -> Result<(Uidp, Versions), HostError> {
-    let sql = "SELECT sort_key, version, license, yanked FROM hosted_versions WHERE repository = $1 AND package = $2";
-    let read = |row: &Row<'_>| {
-        let version = VersionRow { version: row.text(1)?, license: row.text(2)?, yanked: row.opt_text(3)? };
-        Ok::<_, Error>((row.bytes(0)?, version))
-    };
-    for repository in &view.repositories {
-        let params = [Value::from(repository.as_str()), Value::from(package)];
-        let versions: Versions = tx.query(sql, &params, read).await?.into_iter().collect();
-        if !versions.is_empty() {
-            return Ok((repository.clone(), versions));
-        }
+/// Whether a refusal is of the package rather than of some versions, as far as it says.
+fn is_of_all_versions(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Blocked(pattern) => pattern.is_of_all_versions(),
+        Refusal::Malware => true,
+        Refusal::License(_) | Refusal::Cooldown { .. } => false,
     }
-    Err(absent(package).into())
-}
-
-fn absent(name: &str) -> Error {
-    Error::not_found("package", name)
 }

@@ -1,5 +1,6 @@
 //! The package index of Python: pages of projects, their files, and uploads.
 
+pub(crate) mod documents;
 mod negotiation;
 mod pages;
 mod target;
@@ -8,7 +9,7 @@ mod upload;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::crypto::sha256;
 use bowline_core::hex;
@@ -22,6 +23,9 @@ use crate::answers::{Refused, set, typed};
 use negotiation::Form;
 
 pub(crate) use target::{Target, name};
+
+/// Seconds since an upstream confirmed a page that it cannot be asked for now.
+const STALE: HeaderName = HeaderName::from_static("x-bowline-stale");
 
 impl PackageHosts {
     /// The answer to a request of the index.
@@ -46,7 +50,7 @@ impl PackageHosts {
     }
 
     async fn read(
-        &self,
+        self: &Arc<Self>,
         client: &HostClient,
         method: &Method,
         headers: &HeaderMap,
@@ -63,21 +67,27 @@ impl PackageHosts {
             Target::Project { name, is_canonical: false } => Ok(self.moved(scope, &format!("{name}/"))),
             Target::Project { name, .. } => {
                 let form = Form::of(headers)?;
-                let project = self.hosting.python_project(client, scope, &name).await;
-                let project = project.map_err(|error| match error {
+                let look = || self.hosting.python_project(client, scope, &name);
+                let project = self.until_here(look).await.map_err(|error| match error {
                     // uv takes a 403 of an index for wrong credentials, and shows the text of a 409.
                     HostError::Withheld(withheld) => Refused::withheld(StatusCode::CONFLICT, &withheld),
                     error => error.into(),
                 })?;
-                Ok(page(headers, form, pages::project(form, &project)))
+                let mut response = page(headers, form, pages::project(form, &project));
+                if let Some(stale) = project.stale {
+                    set(&mut response, STALE, &(stale / 1_000_000).to_string());
+                }
+                Ok(response)
             }
             Target::File { .. } if is_shown(headers) => {
                 let text = "browsers do not show files of packages; download them with an installer, such as pip";
                 Err(Refused::new(StatusCode::FORBIDDEN, text))
             }
             Target::File { sha256, name, is_metadata } => {
-                let file = self.hosting.python_file(client, scope, (&sha256, &name), is_metadata).await?;
-                self.file(method, headers, &file).await
+                let look = || self.hosting.python_file(client, scope, (&sha256, &name), is_metadata);
+                let is_whole = *method == Method::GET && !headers.contains_key(header::RANGE);
+                let source = self.file_source(look, is_whole && !is_metadata).await?;
+                self.file(method, headers, source).await
             }
             Target::Upload => Err(wrong_verb("POST")),
         }

@@ -56,8 +56,12 @@ fn file_json(file: &ProjectFile) -> Value {
     members.insert("filename".into(), json!(file.name));
     members.insert("url".into(), json!(address(file)));
     members.insert("hashes".into(), json!({ "sha256": file.sha256 }));
-    members.insert("size".into(), json!(file.size));
-    members.insert("upload-time".into(), json!(rfc3339::text(file.uploaded_at, Digits::Fewest)));
+    if let Some(size) = file.size {
+        members.insert("size".into(), json!(size));
+    }
+    if let Some(uploaded_at) = file.uploaded_at {
+        members.insert("upload-time".into(), json!(rfc3339::text(uploaded_at, Digits::Fewest)));
+    }
     if !file.requires_python.is_empty() {
         members.insert("requires-python".into(), json!(file.requires_python));
     }
@@ -105,11 +109,11 @@ mod tests {
     fn sample() -> Project {
         let file = |name: &str, metadata: Option<&str>, yanked: Option<&str>| ProjectFile {
             name: name.into(),
-            size: 7,
+            size: Some(7),
             sha256: "ab".repeat(32),
             metadata_sha256: metadata.map(str::to_owned),
             requires_python: if metadata.is_some() { ">=3.9".into() } else { String::new() },
-            uploaded_at: 1_700_000_000_000_000,
+            uploaded_at: Some(1_700_000_000_000_000),
             yanked: yanked.map(str::to_owned),
         };
         Project {
@@ -119,6 +123,7 @@ mod tests {
                 file("foo_bar-1.0-py3-none-any.whl", Some("cd"), Some("<b>\"withheld\"")),
                 file("foo_bar-1.0.tar.gz", None, None),
             ],
+            stale: None,
         }
     }
 

@@ -9,19 +9,19 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::crypto::random_bytes;
-use bowline_content::{Algorithm, BlobSource, ContentError, Digest, Stored};
-use bowline_core::{Error, hex};
+use bowline_content::{Algorithm, ContentError, Digest, Stored};
+use bowline_core::hex;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, OpenUpload, Published, Publishing, StoredBlob};
+use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, Published, Publishing};
 use bowline_packages::{Distribution, Refusal};
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
 use multer::Field;
 use tokio::sync::Mutex;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
 use crate::forms::FormReader;
+use crate::storing::{Growth, blob};
 
 /// Maximum bytes of a file.
 const FILE: u64 = 16 << 30;
@@ -124,27 +124,6 @@ impl PackageHosts {
         }
     }
 
-    /// Notes the size of the upload while it grows, which quotas count; ends it once it may not grow further.
-    fn noted<'a>(
-        &'a self,
-        field: Field<'static>,
-        growth: &'a Mutex<Growth<'_>>,
-    ) -> impl Stream<Item = Result<Bytes, ()>> + Send + 'a {
-        field.then(async move |part| {
-            let part = part.map_err(drop)?;
-            let mut growth = growth.lock().await;
-            growth.size += part.len() as u64;
-            let size = growth.size;
-            match self.hosting.file_grows(growth.upload, size).await {
-                Ok(()) => Ok(part),
-                Err(error) => {
-                    growth.error = Some(error);
-                    Err(())
-                }
-            }
-        })
-    }
-
     async fn inspect_and_publish(
         &self,
         client: &HostClient,
@@ -154,7 +133,10 @@ impl PackageHosts {
         (digest, id): (&Digest, &str),
         stored: &Stored,
     ) -> Result<Published, Refused> {
-        let distribution = self.inspect(name, digest, stored).await?;
+        let distribution = self.inspect(name, digest, stored).await?.map_err(|refusal| match refusal {
+            Refusal::Foreign => Refused::bad("the name of the file is not that of a wheel or a source distribution"),
+            refusal => Refused::bad(format!("the file {refusal}")),
+        })?;
         form.require_same(&distribution)?;
         let metadata = match &distribution.core_metadata {
             Some(bytes) => Some(self.store_metadata(client, publishing, bytes.clone()).await?),
@@ -178,25 +160,6 @@ impl PackageHosts {
         published
     }
 
-    /// What the file says of itself, read on a thread that may wait.
-    async fn inspect(&self, name: &str, digest: &Digest, stored: &Stored) -> Result<Distribution, Refused> {
-        let reader = self.content.read(digest, &stored.upload).await?;
-        let reader = reader.ok_or_else(|| Error::internal("the bytes of a new file are missing"))?;
-        let (size, name) = (reader.size(), name.to_owned());
-        let source = BlobSource::new(reader, tokio::runtime::Handle::current());
-        // The thread continues when the client disconnects, so it holds the turn.
-        let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
-        let reading = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            bowline_packages::distribution(source, size, &name)
-        });
-        reading.await.map_err(Error::internal)?.map_err(|refusal| match refusal {
-            Refusal::Unreadable(error) => Error::internal(error).into(),
-            Refusal::Foreign => Refused::bad("the name of the file is not that of a wheel or a source distribution"),
-            refusal => Refused::bad(format!("the file {refusal}")),
-        })
-    }
-
     /// Stores the core metadata of a wheel as a blob of their own, which resolvers read instead of the wheel.
     async fn store_metadata(
         &self,
@@ -214,40 +177,6 @@ impl PackageHosts {
         let stored = self.content.finish(&upload, &digest).await?;
         Ok(NewBlob { sha256: digest.hex().into(), blob: blob(&stored), upload })
     }
-
-    /// Ends an upload of which nothing is left to be kept. A failure is only logged: it ends by itself.
-    async fn abandon(&self, id: &str) {
-        if let Err(error) = self.content.cancel(id) {
-            tracing::info!(id, %error, "the bytes of an upload stay until they are collected");
-        }
-        if let Err(error) = self.hosting.forget_upload(id).await {
-            tracing::info!(id, %error, "the row of an upload stays until it expires");
-        }
-    }
-
-    async fn drop_replaced(&self, replaced: &[(String, String)]) {
-        for (digest, upload) in replaced {
-            match Digest::parse(digest) {
-                Ok(digest) => self.drop_bytes(&digest, upload).await,
-                Err(error) => tracing::error!(digest, %error, "a blob has a damaged digest"),
-            }
-        }
-    }
-
-    /// Removes bytes that no blob has. A failure is only logged: garbage collection removes them later.
-    async fn drop_bytes(&self, digest: &Digest, upload: &str) {
-        if let Err(error) = self.content.delete(digest, upload).await {
-            tracing::warn!(%digest, upload, %error, "bytes of no blob stay until they are collected");
-        }
-    }
-}
-
-/// An upload while its bytes arrive.
-struct Growth<'a> {
-    upload: &'a mut OpenUpload,
-    size: u64,
-    /// Why it was ended.
-    error: Option<Error>,
 }
 
 /// Whether no row has the new bytes, so that they can go. Of a database that fails, that is unknown: garbage collection
@@ -258,10 +187,6 @@ fn has_no_row(published: &Result<Published, Refused>) -> bool {
         Ok(Published::Same) => true,
         Err(refused) => refused.is_certain(),
     }
-}
-
-fn blob(stored: &Stored) -> StoredBlob {
-    StoredBlob { size: stored.size, upload: stored.upload.clone() }
 }
 
 impl Form {
@@ -329,15 +254,20 @@ impl Form {
 
 /// Refuses a name that addresses, archives or people would read differently.
 fn require_file_name(name: &str) -> Result<(), Refused> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+!".contains(&byte);
-    let is_fine = name.len() <= NAME && !name.starts_with('.') && name.bytes().all(is_plain);
-    if is_fine && bowline_packages::package_of_file(name).is_some_and(|name| !name.is_empty()) {
+    if is_file_name(name) {
         return Ok(());
     }
     Err(Refused::bad(
         "the name of the file must be that of a wheel (.whl) or of a source distribution (.tar.gz or .zip), such as \
          example-1.0-py3-none-any.whl",
     ))
+}
+
+/// Whether addresses, archives and people read a name of a distribution alike.
+pub(super) fn is_file_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+!".contains(&byte);
+    let is_fine = name.len() <= NAME && !name.starts_with('.') && name.bytes().all(is_plain);
+    is_fine && bowline_packages::package_of_file(name).is_some_and(|name| !name.is_empty())
 }
 
 fn form_error(error: multer::Error) -> Refused {

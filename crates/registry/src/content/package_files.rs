@@ -31,12 +31,22 @@ impl Registry {
         }
     }
 
+    /// Begins to store a file that is fetched for an organization, under an id that was drawn at random. It is no upload of
+    /// any identity: who calls limits how many there are.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn begin_fetched_file(&self, organization: &Uidp, id: &str) -> Result<OpenUpload> {
+        self.begin_file("", organization, id).await
+    }
+
     async fn room_for_file(&self, identity: &str, begun: OpenUpload) -> Result<OpenUpload> {
         let (limits, identity) = (self.pipeline.settings.uploads, identity.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             let begun = begun.clone();
             Box::pin(async move {
-                if let Some(message) = uploads::too_many(tx, limits, &identity, &begun.repo).await? {
+                let is_fetched = identity.is_empty();
+                if !is_fetched && let Some(message) = uploads::too_many(tx, limits, &identity, &begun.repo).await? {
                     return Err(Error::new(Reason::RateLimited, message));
                 }
                 let room = limits::room(tx, &begun.repo, &begun.id, None).await?;
@@ -95,6 +105,20 @@ pub async fn link(
     let before = blobs::put(tx, digest, blob, now).await?;
     blobs::link(tx, repository, digest, now).await?;
     Ok(before)
+}
+
+/// Takes up to `most` blobs out of a repository that goes; returns how many there were.
+///
+/// # Errors
+/// Those of the database.
+pub async fn unlink_some(tx: &mut WriteTx, repository: &Uidp, most: i64) -> Result<usize> {
+    let sql = "SELECT digest FROM repo_blobs WHERE repo = $1 ORDER BY digest LIMIT $2";
+    let params = [Value::from(repository.as_str()), Value::Int(most)];
+    let digests = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+    for digest in &digests {
+        blobs::unlink(tx, repository, digest).await?;
+    }
+    Ok(digests.len())
 }
 
 fn ended(upload: &str) -> Error {

@@ -1,0 +1,204 @@
+//! Upstreams that lie, stall or are gone: nothing wrong is stored or served, and what is here is served on.
+
+use std::time::Duration;
+
+use bowline_testkit::{TestServer, each_engine};
+use serde_json::json;
+
+use crate::fake_index::{FakeIndex, Fault};
+use crate::support::*;
+use crate::upstreams::installer;
+
+async fn no_wrong_file_is_stored(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.publish(server, "foo", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    let page = client.project("foo").await;
+    for (fault, wanted) in [
+        (Fault::OtherBytes, "has another digest than the index says, so it is not served"),
+        (Fault::More, "is longer than the index says, so it is not served"),
+        (Fault::Less, "has another digest than the index says, so it is not served"),
+        (Fault::BreaksOff, "cannot be fetched from the upstream pypi: "),
+        (Fault::Refused, "cannot be fetched from the upstream pypi: the host answered with status 403"),
+    ] {
+        index.state().fault = Some(fault);
+        let refused = sentence(&client.file(&page, 0).await, 502);
+        assert!(refused.contains(wanted), "{fault:?}: {refused}");
+        index.seen();
+        assert_eq!(client.file(&page, 0).await.status, 502);
+        assert_eq!(index.seen(), Vec::<String>::new(), "the failure is remembered");
+        assert_eq!(stored_files(server), 0, "{fault:?}");
+        assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0, "{fault:?}");
+        server.clock().advance(Duration::from_secs(11));
+    }
+    index.state().fault = None;
+    assert_eq!(client.file(&page, 0).await.body, bytes);
+}
+
+async fn stored_files_keep_their_digests(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.publish(server, "foo", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    let before = client.project("foo").await;
+    assert_eq!(client.file(&before, 0).await.status, 200);
+    index.state().pages.get_mut("foo").unwrap()[0]["hashes"]["sha256"] = json!("ab".repeat(32));
+    server.clock().advance(Duration::from_secs(301));
+    let after = client.project("foo").await;
+    assert_eq!(after["files"][0]["hashes"]["sha256"], sha256(&bytes));
+    // Locks name files that upstreams have deleted since.
+    index.state().pages.remove("foo");
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.get("simple/foo/").await.status, 404);
+    assert_eq!(client.file(&before, 0).await.body, bytes);
+}
+
+async fn an_outage_leaves_what_is_here(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.publish(server, "foo", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    assert_eq!(client.file(&client.project("foo").await, 0).await.status, 200);
+    for status in [500, 429, 401, 403, 302] {
+        index.state().status = Some(status);
+        server.clock().advance(Duration::from_secs(400));
+        let stale = client.get("simple/foo/").await;
+        assert_eq!(stale.status, 200, "{status}: {}", stale.text());
+        let seconds: i64 = stale.header("x-bowline-stale").expect("a header").parse().unwrap();
+        assert!(seconds >= 400, "{status}: {seconds}");
+        assert_eq!(client.file(&stale.json(), 0).await.body, bytes);
+    }
+    assert_eq!(client.get("simple/other/").await.status, 503);
+    index.state().status = None;
+    server.clock().advance(Duration::from_secs(11));
+    let fresh = client.get("simple/foo/").await;
+    assert_eq!((fresh.status, fresh.header("x-bowline-stale")), (200, None));
+}
+
+async fn a_slow_upstream_is_not_waited_for_where_an_old_page_is_good(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    client.project("foo").await;
+    index.publish(server, "foo", "1.1", 0);
+    index.state().delay = Duration::from_secs(4);
+    server.clock().advance(Duration::from_secs(301));
+    // Its answer takes longer than the client waits, and is there for the next one.
+    let stale = client.get("simple/foo/").await;
+    assert_eq!((stale.status, stale.header("x-bowline-stale")), (200, Some("301")));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(client.project("foo").await["versions"], json!(["1.0", "1.1"]));
+    assert_eq!(index.seen(), ["/simple/foo/", "/simple/foo/"]);
+}
+
+async fn a_page_that_goes_back_is_not_believed(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    for minor in 0..12 {
+        index.publish(server, "foo", &format!("1.{minor}"), 30);
+    }
+    index.state().serial = Some(7);
+    let (_, _, client) = installer(server, &index).await;
+    let all = client.project("foo").await["versions"].clone();
+    let half = index.state().pages["foo"][..5].to_vec();
+    let whole = std::mem::replace(index.state().pages.get_mut("foo").unwrap(), half);
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.project("foo").await["versions"], all, "more than half are gone");
+    *index.state().pages.get_mut("foo").unwrap() = whole[..11].to_vec();
+    index.state().serial = Some(6);
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.project("foo").await["versions"], all, "it is older");
+    index.state().serial = Some(8);
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.project("foo").await["versions"].as_array().unwrap().len(), 11);
+}
+
+async fn many_clients_are_one_request(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.publish(server, "foo", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    index.state().delay = Duration::from_millis(300);
+    let pages = futures_util::future::join_all((0..40).map(|_| client.project("foo"))).await;
+    let files = futures_util::future::join_all(pages.iter().map(|page| client.file(page, 0))).await;
+    assert!(files.iter().all(|file| file.body == bytes));
+    assert_eq!(index.seen(), ["/simple/foo/".to_owned(), format!("/files/{}", file_name("foo", "1.0"))]);
+    index.state().fault = Some(Fault::OtherBytes);
+    index.publish(server, "bar", "1.0", 30);
+    let page = client.project("bar").await;
+    index.seen();
+    let refused = futures_util::future::join_all((0..40).map(|_| client.file(&page, 0))).await;
+    assert!(refused.iter().all(|file| file.status == 502));
+    assert_eq!(index.seen().len(), 1);
+}
+
+async fn a_large_file_arrives_while_it_is_fetched(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.publish_large(server, "big", "1.0", 300_000);
+    let (org, owner, client) = installer(server, &index).await;
+    bind(&owner, &org, "LOG", json!({ "name": "later", "blockList": [{ "purl": "pkg:pypi/big" }] })).await;
+    let page = client.project("big").await;
+    index.state().stalls = true;
+    // The first half is here, and the rest does not come: a client that waits for all of it would see nothing.
+    let mut arriving = client.open(&page, 0).await;
+    let mut first = Vec::new();
+    while first.len() < bytes.len() / 2 {
+        first.extend_from_slice(&arriving.part().await.expect("a part").expect("no error"));
+    }
+    assert_eq!(first, bytes[..first.len()]);
+    index.state().stalls = false;
+    while let Some(part) = arriving.part().await {
+        first.extend_from_slice(&part.expect("no error"));
+    }
+    assert_eq!(first, bytes);
+    assert_eq!(client.file(&page, 0).await.body, bytes);
+    assert_eq!(index.seen().len(), 2);
+    let logged = blocked(&owner, server, &org, "LOG").await;
+    assert_eq!(logged, [("pkg:pypi/big@1.0".to_owned(), "BLOCK_LIST".to_owned(), 2)]);
+
+    // Wrong bytes are not completed.
+    let bytes = index.publish_large(server, "bad", "1.0", 300_000);
+    index.state().fault = Some(Fault::OtherBytes);
+    let page = client.project("bad").await;
+    let mut arriving = client.open(&page, 0).await;
+    let (mut size, mut is_cut) = (0, false);
+    while let Some(part) = arriving.part().await {
+        match part {
+            Ok(part) => size += part.len(),
+            Err(_) => is_cut = true,
+        }
+    }
+    assert!(is_cut && size <= bytes.len() - 65_536, "{size}");
+    assert_eq!(client.file(&page, 0).await.status, 502);
+}
+
+async fn accounts_stay_with_their_upstream(server: &TestServer) {
+    let (index, elsewhere) = (FakeIndex::start().await, FakeIndex::start().await);
+    let bytes = index.publish(server, "foo", "1.0", 30);
+    elsewhere.publish(server, "foo", "1.0", 30);
+    let (org, owner, client) = installer(server, &index).await;
+    let upstream = json!({
+        "name": "pypi", "ecosystem": "PYTHON", "url": format!("{}/simple", index.base), "username": "me",
+        "password": "hush",
+    });
+    assert_eq!(crate::fake_index::set_upstream(&owner, &org, upstream).await.0, 200);
+    index.state().elsewhere = Some(elsewhere.base.clone());
+    let page = client.project("foo").await;
+    assert_eq!(client.file(&page, 0).await.body, bytes);
+    let proofs = |index: &FakeIndex| index.requests().into_iter().map(|seen| seen.proof).collect::<Vec<_>>();
+    assert_eq!(proofs(&index), ["Basic bWU6aHVzaA==", "Basic bWU6aHVzaA=="]);
+    assert_eq!(proofs(&elsewhere), [""]);
+    // Nor are addresses requested that the operator does not allow.
+    index.publish(server, "bar", "1.0", 30);
+    index.state().elsewhere = Some("http://10.0.0.1".into());
+    let page = client.project("bar").await;
+    let refused = sentence(&client.file(&page, 0).await, 502);
+    assert!(refused.contains("no connection to the host, or its address is not allowed"), "{refused}");
+}
+
+each_engine!(
+    no_wrong_file_is_stored,
+    stored_files_keep_their_digests,
+    an_outage_leaves_what_is_here,
+    a_slow_upstream_is_not_waited_for_where_an_old_page_is_good,
+    a_page_that_goes_back_is_not_believed,
+    many_clients_are_one_request,
+    a_large_file_arrives_while_it_is_fetched,
+    accounts_stay_with_their_upstream,
+);

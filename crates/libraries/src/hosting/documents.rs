@@ -1,0 +1,287 @@
+//! Pages of packages at upstreams as they were answered last, and the files that are stored from there.
+
+use std::fmt;
+
+use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile};
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{Entry, TtlCache, Vault};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_versions::order_key;
+use prost::Message as _;
+
+use super::Hosting;
+use super::package::PackageFile;
+use super::upstreams::{self, UpstreamRow};
+use crate::ecosystems::Language;
+
+const SECOND: Micros = 1_000_000;
+/// How long a document is used without a question to its upstream.
+const FRESH: Micros = 300 * SECOND;
+/// How long a document is used whose upstream cannot be asked.
+const USABLE: Micros = 7 * 24 * 3600 * SECOND;
+/// How long it is remembered that an upstream has no such package, and that it did not answer.
+const ABSENT: Micros = 60 * SECOND;
+const FAILED: Micros = 10 * SECOND;
+/// Answers that are remembered.
+const ANSWERS: usize = 20_000;
+/// A document of at least so many files that loses more than half of them is not believed.
+const MANY: usize = 10;
+
+/// An upstream, and the account that requests are made with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UpstreamAccess {
+    pub(super) uid: Uidp,
+    /// Its name within the organization.
+    pub name: String,
+    /// Address of its index.
+    pub url: String,
+    /// User name and password; absent for anonymous requests.
+    pub account: Option<(String, String)>,
+}
+
+impl UpstreamAccess {
+    pub(super) fn of(row: &UpstreamRow, vault: &Vault) -> Result<UpstreamAccess> {
+        let password = row.password(vault)?;
+        let account = password.map(|password| (row.username.clone(), password));
+        Ok(UpstreamAccess { uid: row.uid.clone(), name: row.name.clone(), url: row.url.clone(), account })
+    }
+
+    /// What names it among all upstreams.
+    pub fn key(&self) -> &str {
+        self.uid.as_str()
+    }
+
+    /// The organization whose upstream it is.
+    pub fn organization(&self) -> &str {
+        self.uid.root_str()
+    }
+}
+
+impl fmt::Debug for UpstreamAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamAccess").field("uid", &self.uid).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// A package that an upstream is to be asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub upstream: UpstreamAccess,
+    /// Normalized name of the package.
+    pub package: String,
+    /// What the request is conditional on; empty without.
+    pub etag: String,
+    pub last_modified: String,
+    /// Whether an old answer can be used if this one takes long.
+    pub is_answered: bool,
+}
+
+impl Ask {
+    pub(super) fn new(upstream: UpstreamAccess, package: &str, document: Option<DocumentRow>) -> Ask {
+        let is_answered = document.is_some();
+        let (etag, last_modified) = document.map(|row| (row.etag, row.last_modified)).unwrap_or_default();
+        Ask { upstream, package: package.into(), etag, last_modified, is_answered }
+    }
+}
+
+/// What an upstream answers.
+#[derive(Debug)]
+pub enum Answer {
+    /// The document that it gave before.
+    Same,
+    Document(NewDocument),
+    /// It has no such package.
+    Absent,
+    /// It cannot be asked, or its answer cannot be used.
+    Failed,
+}
+
+/// The page of a package at an upstream.
+#[derive(Debug, Default)]
+pub struct NewDocument {
+    pub etag: String,
+    pub last_modified: String,
+    /// The upstream's count of changes; 0 where it has none.
+    pub serial: i64,
+    pub document: UpstreamDocument,
+}
+
+/// What an upstream did not have, or did not answer, a moment ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Absent,
+    Failed,
+}
+
+/// The outcomes of a moment ago, in bounded memory.
+pub(super) struct Memory(TtlCache<(String, String), Outcome>);
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory(TtlCache::new(ANSWERS))
+    }
+}
+
+impl Memory {
+    pub(super) fn outcome(&self, upstream: &Uidp, package: &str, now: Micros) -> Option<Outcome> {
+        let key = (upstream.as_str().to_owned(), package.to_owned());
+        self.0.change(key, now, |known| (None, known.map(|entry| entry.value)))
+    }
+
+    fn put(&self, ask: &Ask, outcome: Outcome, now: Micros) {
+        let key = (ask.upstream.key().to_owned(), ask.package.clone());
+        let ttl = if outcome == Outcome::Absent { ABSENT } else { FAILED };
+        self.0.change(key, now, |_| (Some(Entry { until: now.saturating_add(ttl), value: outcome }), ()));
+    }
+}
+
+/// A document as it is stored.
+pub(super) struct DocumentRow {
+    etag: String,
+    last_modified: String,
+    serial: i64,
+    document: UpstreamDocument,
+    pub(super) fetched_at: Micros,
+}
+
+impl DocumentRow {
+    fn read(row: &Row<'_>) -> Result<DocumentRow> {
+        Ok(DocumentRow {
+            etag: row.text(0)?,
+            last_modified: row.text(1)?,
+            serial: row.int(2)?,
+            document: UpstreamDocument::decode(row.bytes(3)?.as_slice()).map_err(Error::internal)?,
+            fetched_at: row.int(4)?,
+        })
+    }
+
+    pub(super) fn is_fresh(&self, now: Micros) -> bool {
+        now < self.fetched_at.saturating_add(FRESH)
+    }
+
+    pub(super) fn is_usable(&self, now: Micros) -> bool {
+        now < self.fetched_at.saturating_add(USABLE)
+    }
+
+    pub(super) fn files(&self, language: Language) -> Vec<PackageFile> {
+        let file = |file: &UpstreamFile| PackageFile {
+            name: file.name.clone(),
+            version: file.version.clone(),
+            sort_key: order_key(language.scheme(), &file.version),
+            license: String::new(),
+            size: u64::try_from(file.size_bytes).ok().filter(|size| *size > 0),
+            sha256: file.sha256.clone(),
+            metadata_sha256: file.metadata_sha256.clone(),
+            requires_python: file.requires_python.clone(),
+            uploaded_at: Some(file.upload_micros).filter(|micros| *micros > 0),
+            yanked: file.yanked.then(|| file.yanked_reason.clone()),
+            is_malware: false,
+            is_stored: false,
+            url: file.url.clone(),
+        };
+        self.document.files.iter().map(file).collect()
+    }
+
+    /// Why a new document is not believed in place of this one: distributors sometimes answer with old pages.
+    fn contradicts(&self, new: &NewDocument) -> Option<&'static str> {
+        let (before, after) = (self.document.files.len(), new.document.files.len());
+        match () {
+            () if self.serial > new.serial && new.serial > 0 => Some("it is older than the stored one"),
+            () if before >= MANY && after < before / 2 => Some("it lost more than half of its files"),
+            () => None,
+        }
+    }
+}
+
+/// The document of a package at an upstream.
+pub(super) async fn find(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<DocumentRow>> {
+    let sql = "SELECT etag, last_modified, serial, document, fetched_at FROM upstream_documents
+               WHERE upstream = $1 AND package = $2";
+    tx.query_opt(sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentRow::read).await
+}
+
+impl Hosting {
+    /// Notes what an upstream answered.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn note_answer(&self, ask: &Ask, answer: Answer) -> Result<()> {
+        let now = self.pipeline.clock.now();
+        let is_believed = match answer {
+            Answer::Failed => false,
+            answer => {
+                let is_absent = matches!(answer, Answer::Absent);
+                let job = std::sync::Arc::new((ask.clone(), answer));
+                let written = self.pipeline.db.write_scratch(move |tx| {
+                    let job = job.clone();
+                    Box::pin(async move { store_answer(tx, &job.0, &job.1, now).await })
+                });
+                let is_believed = written.await?;
+                if is_absent {
+                    self.memory.put(ask, Outcome::Absent, now);
+                }
+                is_believed
+            }
+        };
+        if !is_believed {
+            self.memory.put(ask, Outcome::Failed, now);
+        }
+        Ok(())
+    }
+
+    /// Notes that an upstream takes long to answer: its old answer is used for some seconds, or until the new one comes.
+    pub fn note_slow(&self, ask: &Ask) {
+        self.memory.put(ask, Outcome::Failed, self.pipeline.clock.now());
+    }
+}
+
+/// Stores an answer; false if it is not believed.
+async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros) -> Result<bool> {
+    let uid = &ask.upstream.uid;
+    if !upstreams::is_there(tx, uid).await? {
+        return Ok(true);
+    }
+    let key = [Value::from(uid.as_str()), Value::from(&ask.package)];
+    let new = match answer {
+        Answer::Same => {
+            let [upstream, package] = key;
+            let sql = "UPDATE upstream_documents SET fetched_at = $3 WHERE upstream = $1 AND package = $2";
+            tx.execute(sql, &[upstream, package, Value::Int(now)]).await?;
+            return Ok(true);
+        }
+        Answer::Absent => {
+            tx.execute("DELETE FROM upstream_documents WHERE upstream = $1 AND package = $2", &key).await?;
+            return Ok(true);
+        }
+        Answer::Failed => return Ok(false),
+        Answer::Document(new) => new,
+    };
+    if let Some(before) = find(tx, uid, &ask.package).await?
+        && let Some(why) = before.contradicts(new).filter(|_| before.is_usable(now))
+    {
+        tracing::warn!(
+            upstream = ask.upstream.name,
+            package = ask.package,
+            why,
+            "a page of an upstream is not believed"
+        );
+        return Ok(false);
+    }
+    let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7)
+               ON CONFLICT (upstream, package) DO UPDATE SET etag = excluded.etag,
+                 last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
+                 fetched_at = excluded.fetched_at";
+    let document = new.document.encode_to_vec();
+    let params = [
+        Value::from(uid.as_str()),
+        Value::from(&ask.package),
+        Value::from(&new.etag),
+        Value::from(&new.last_modified),
+        Value::Int(new.serial),
+        Value::from(&document),
+        Value::Int(now),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(true)
+}

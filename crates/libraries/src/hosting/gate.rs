@@ -1,0 +1,100 @@
+//! What the policies in force withhold of a package.
+
+use bowline_core::{Error, Micros, Uidp};
+use bowline_store::ReadTx;
+
+use super::Withheld;
+use super::notes::Note;
+use super::package::{Package, PackageFile};
+use crate::ecosystems::Language;
+use crate::policies::{self, Mode};
+use crate::policy::decide::{Decision, Policy, Refusal, Subject, decide};
+use crate::policy::purl;
+
+/// What holds for a package in an organization.
+pub(super) struct Gate {
+    organization: Uidp,
+    language: Language,
+    pub(super) enforced: Option<Bound>,
+    logged: Option<Bound>,
+}
+
+/// A policy in force, with its name.
+pub(super) struct Bound {
+    uid: Uidp,
+    pub(super) name: String,
+    policy: Policy,
+}
+
+impl Gate {
+    /// The policies that are in force for a package. To what a group publishes itself they apply block list and license:
+    /// how long it has been public, and what is said of a public package of that name, is not about it.
+    pub(super) async fn load(
+        tx: &mut ReadTx,
+        organization: &Uidp,
+        language: Language,
+        package: &Package,
+    ) -> Result<Gate, Error> {
+        let (mut enforced, mut logged) = (None, None);
+        for (mode, bound) in [(Mode::Enforced, &mut enforced), (Mode::Log, &mut logged)] {
+            let found = policies::named_in_force(tx, organization, language, mode).await?;
+            *bound = found.map(|(uid, name, policy)| {
+                let cooldown_days = if package.is_hosted() { Some(0) } else { policy.cooldown_days };
+                let policy = Policy { cooldown_days, ..policy };
+                Bound { uid, name, policy }
+            });
+        }
+        Ok(Gate { organization: organization.clone(), language, enforced, logged })
+    }
+
+    /// Whether what the policies say of a file depends on its license, which is known once it has been fetched.
+    pub(super) fn needs_licenses(&self) -> bool {
+        [&self.enforced, &self.logged].into_iter().flatten().any(|bound| !bound.policy.blocked_licenses.is_empty())
+    }
+
+    /// What the policies say of a file: a note for each that refuses it, and what to answer where that is enforced.
+    pub(super) fn decided(&self, package: &str, file: &PackageFile, now: Micros) -> Vec<(Note, Option<Withheld>)> {
+        let modes = [(Mode::Enforced, &self.enforced), (Mode::Log, &self.logged)];
+        let refused = modes.into_iter().filter_map(|(mode, bound)| {
+            let bound = bound.as_ref()?;
+            let refusal = bound.refusal(self.language, package, file, now)?;
+            let purl = purl::of_version(self.language, package, &file.version);
+            let withheld = (mode == Mode::Enforced).then(|| Withheld::new(purl, &bound.name, &refusal));
+            let note = Note {
+                organization: self.organization.clone(),
+                language: self.language,
+                package: package.to_owned(),
+                version: file.version.clone(),
+                policy: bound.uid.clone(),
+                mode,
+                refusal,
+            };
+            Some((note, withheld))
+        });
+        refused.collect()
+    }
+}
+
+impl Bound {
+    /// Why the policy refuses a file. Its own age counts: a file may come to an old version today.
+    pub(super) fn refusal(
+        &self,
+        language: Language,
+        package: &str,
+        file: &PackageFile,
+        now: Micros,
+    ) -> Option<Refusal> {
+        let subject = Subject {
+            language,
+            name: package,
+            version: &file.version,
+            license: &file.license,
+            is_malware: file.is_malware,
+            published_at: file.uploaded_at,
+        };
+        match decide(&self.policy, &subject, now) {
+            Decision::Allowed => None,
+            Decision::Refused(refusal) => Some(refusal),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Where a package is found: published by a group of the view, or at an upstream of the organization.
+//!
+//! The nearest group that publishes a package counts, whole. A name that any group of the organization publishes, or ever
+//! published, is never requested from an upstream: it would tell others which names are private, and the answer could
+//! come from anyone who takes the name there. Of upstreams, the first that has the package counts, whole.
+
+use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
+use bowline_store::{ReadTx, Row, Value};
+use bowline_versions::order_key;
+
+use super::documents::{self, Ask, DocumentRow, Outcome, UpstreamAccess};
+use super::views::View;
+use super::{Hosting, upstream_files, upstreams};
+use crate::ecosystems::Language;
+use crate::malware;
+
+/// A package as it is found.
+#[derive(Debug)]
+pub(super) struct Package {
+    /// The normalized name of it.
+    pub(super) name: String,
+    /// The repository that blobs of its files are linked to.
+    pub(super) repository: Uidp,
+    /// The upstream that it comes from; absent for packages of groups.
+    pub(super) upstream: Option<UpstreamAccess>,
+    /// By version and name, the lowest version first.
+    pub(super) files: Vec<PackageFile>,
+    /// When the upstream confirmed it, if that is too long ago and it could not be asked again.
+    pub(super) stale_since: Option<Micros>,
+}
+
+/// A file of a package.
+#[derive(Clone, Debug)]
+pub(super) struct PackageFile {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) sort_key: Vec<u8>,
+    /// License that it declares; empty if that is none, or not known yet.
+    pub(super) license: String,
+    /// Length in bytes, where that is known.
+    pub(super) size: Option<u64>,
+    /// SHA-256 in lower-case hex.
+    pub(super) sha256: String,
+    /// SHA-256 of its core metadata; empty without.
+    pub(super) metadata_sha256: String,
+    pub(super) requires_python: String,
+    /// When it became public, where that is known.
+    pub(super) uploaded_at: Option<Micros>,
+    /// Why installers should pass over it; absent if they need not.
+    pub(super) yanked: Option<String>,
+    pub(super) is_malware: bool,
+    /// Whether its bytes were stored as this file's, so that its license is known as far as it can be.
+    pub(super) is_stored: bool,
+    /// Address of its bytes at the upstream.
+    pub(super) url: String,
+}
+
+impl Package {
+    pub(super) fn is_hosted(&self) -> bool {
+        self.upstream.is_none()
+    }
+
+    /// The file with this name and digest.
+    pub(super) fn file(&self, (sha256, name): (&str, &str)) -> Option<&PackageFile> {
+        self.files.iter().find(|file| file.name == name && file.sha256 == sha256)
+    }
+}
+
+/// Where a package is, or whom to ask.
+#[derive(Debug)]
+pub(super) enum Located {
+    Here(Package),
+    Ask(Box<Ask>),
+}
+
+/// Finds a package. With `wanted`, digest and name of one of its files, an old document is good enough if it has that file.
+///
+/// # Errors
+/// NOT_FOUND, or UNAVAILABLE if an upstream cannot be asked, so that no one knows.
+pub(super) async fn locate(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (language, name): (Language, &str),
+    wanted: Option<(&str, &str)>,
+    now: Micros,
+) -> Result<Located> {
+    if let Some(package) = hosted(tx, view, name).await? {
+        return Ok(Located::Here(package));
+    }
+    let organization = view.scope.root();
+    if is_hosted_anywhere(tx, &organization, name).await? {
+        return Err(absent(name));
+    }
+    for row in upstreams::of_organization(tx, organization.as_str()).await? {
+        if row.language != language {
+            continue;
+        }
+        let upstream = UpstreamAccess::of(&row, &hosting.pipeline.vault)?;
+        let document = documents::find(tx, &upstream.uid, name).await?;
+        let is_fresh = document.as_ref().is_some_and(|document| document.is_fresh(now));
+        if !is_fresh && let Some(wanted) = wanted {
+            let package = of_upstream(tx, language, &upstream, name, document.as_ref()).await?;
+            if package.file(wanted).is_some() {
+                return Ok(Located::Here(package));
+            }
+        }
+        match (document, hosting.memory.outcome(&upstream.uid, name, now)) {
+            (Some(document), _) if is_fresh => {
+                return Ok(Located::Here(of_upstream(tx, language, &upstream, name, Some(&document)).await?));
+            }
+            (_, Some(Outcome::Absent)) => {}
+            (Some(document), Some(Outcome::Failed)) if document.is_usable(now) => {
+                let stale_since = Some(document.fetched_at);
+                let package = of_upstream(tx, language, &upstream, name, Some(&document)).await?;
+                return Ok(Located::Here(Package { stale_since, ..package }));
+            }
+            (_, Some(Outcome::Failed)) => {
+                let text = format!("the upstream {} does not answer: try again in a few seconds", upstream.name);
+                return Err(Error::new(Reason::Unavailable, text));
+            }
+            (document, None) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
+        }
+    }
+    Err(absent(name))
+}
+
+/// The package of the nearest repository of a view that has it.
+async fn hosted(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Package>> {
+    let sql = "SELECT f.name, v.version, f.sort_key, v.license, f.size_bytes, f.sha256, f.metadata_sha256,
+                      f.requires_python, f.created_at, v.yanked
+               FROM hosted_files f JOIN hosted_versions v
+                 ON v.repository = f.repository AND v.package = f.package AND v.sort_key = f.sort_key
+               WHERE f.repository = $1 AND f.package = $2 AND f.deleted_at IS NULL ORDER BY f.sort_key, f.name";
+    let read = |row: &Row<'_>| {
+        Ok::<_, Error>(PackageFile {
+            name: row.text(0)?,
+            version: row.text(1)?,
+            sort_key: row.bytes(2)?,
+            license: row.text(3)?,
+            size: Some(row.int(4)?.unsigned_abs()),
+            sha256: row.text(5)?,
+            metadata_sha256: row.text(6)?,
+            requires_python: row.text(7)?,
+            uploaded_at: Some(row.int(8)?),
+            yanked: row.opt_text(9)?,
+            is_malware: false,
+            is_stored: true,
+            url: String::new(),
+        })
+    };
+    for repository in &view.repositories {
+        let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
+        if !files.is_empty() {
+            let (name, repository) = (name.to_owned(), repository.clone());
+            return Ok(Some(Package { name, repository, upstream: None, files, stale_since: None }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether any group of an organization publishes a package of this name, or did before it deleted it.
+async fn is_hosted_anywhere(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Result<bool> {
+    let UidRange { lower, upper } = UidRange::below(organization.as_str());
+    let sql = "SELECT 1 FROM hosted_files WHERE package = $1 AND repository >= $2 AND repository < $3 LIMIT 1";
+    let params = [Value::from(name), Value::from(&lower), Value::from(&upper)];
+    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.is_some())
+}
+
+/// The package as its document and the files that are stored say. A stored file keeps its digest, whatever the document says
+/// now, and stays if the document has lost it.
+async fn of_upstream(
+    tx: &mut ReadTx,
+    language: Language,
+    upstream: &UpstreamAccess,
+    name: &str,
+    document: Option<&DocumentRow>,
+) -> Result<Package> {
+    let mut files: Vec<PackageFile> = document.map(|document| document.files(language)).unwrap_or_default();
+    for stored in upstream_files::stored_files(tx, &upstream.uid, name).await? {
+        match files.iter_mut().find(|file| file.name == stored.name) {
+            Some(file) if file.sha256 == stored.sha256 => (file.license, file.is_stored) = (stored.license, true),
+            Some(file) => *file = stored.file(language),
+            None => files.push(stored.file(language)),
+        }
+    }
+    let packages = std::collections::BTreeSet::from([name]);
+    if let Some(withheld) = malware::withheld_of(tx, language, &packages).await?.get(name) {
+        for file in &mut files {
+            file.is_malware = withheld.has(&file.version, &file.sort_key);
+        }
+    }
+    files.sort_by(|a, b| (&a.sort_key, &a.name).cmp(&(&b.sort_key, &b.name)));
+    let (name, repository) = (name.to_owned(), upstream.uid.clone());
+    Ok(Package { name, repository, upstream: Some(upstream.clone()), files, stale_since: None })
+}
+
+/// What the upstreams of an organization were last known to say of a version.
+pub(crate) struct UpstreamFacts {
+    /// The license that a fetched file of it declares; empty if none was fetched.
+    pub(crate) license: String,
+    /// When its first file became public, where that is known.
+    pub(crate) published_at: Option<Micros>,
+}
+
+/// The facts of a version that comes from an upstream; absent if no document here has it, or a group publishes the package.
+pub(crate) async fn upstream_facts(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    (language, name, version): (Language, &str, &str),
+) -> Result<Option<UpstreamFacts>> {
+    if is_hosted_anywhere(tx, organization, name).await? {
+        return Ok(None);
+    }
+    for row in upstreams::of_organization(tx, organization.as_str()).await? {
+        let Some(document) = documents::find(tx, &row.uid, name).await?.filter(|_| row.language == language) else {
+            continue;
+        };
+        let sort_key = order_key(language.scheme(), version);
+        let files = document.files(language).into_iter().filter(|file| file.sort_key == sort_key);
+        let Some(published_at) = files.map(|file| file.uploaded_at).reduce(|a, b| a.into_iter().chain(b).min()) else {
+            return Ok(None);
+        };
+        let stored = upstream_files::stored_files(tx, &row.uid, name).await?;
+        let stored = stored.into_iter().map(|file| file.file(language));
+        let license = stored.filter(|file| file.sort_key == sort_key).map(|file| file.license);
+        return Ok(Some(UpstreamFacts { license: license.max().unwrap_or_default(), published_at }));
+    }
+    Ok(None)
+}
+
+pub(super) fn absent(name: &str) -> Error {
+    Error::not_found("package", name)
+}

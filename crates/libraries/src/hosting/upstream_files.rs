@@ -1,0 +1,159 @@
+//! Files of upstreams: what is to be fetched, and what is stored.
+
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_registry::content::package_files;
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_versions::order_key;
+
+use super::documents::UpstreamAccess;
+use super::notes::Note;
+use super::package::PackageFile;
+use super::publishing::NewBlob;
+use super::{Hosting, OpenUpload, upstreams};
+use crate::ecosystems::Language;
+
+/// A file that is to be fetched from an upstream: the bytes of it, or its core metadata.
+#[derive(Clone, Debug)]
+pub struct MissingFile {
+    pub upstream: UpstreamAccess,
+    pub(super) package: String,
+    /// Name of the file.
+    pub name: String,
+    pub(super) version: String,
+    /// Address of the bytes.
+    pub url: String,
+    /// SHA-256 of the bytes in lower-case hex.
+    pub sha256: String,
+    /// Length in bytes, where that is known.
+    pub size: Option<u64>,
+    pub is_metadata: bool,
+    /// Whether no policy needs to look into the file before its first byte is served.
+    pub is_free_to_stream: bool,
+    /// What policies that only log say of it.
+    pub(super) logged: Vec<Note>,
+    pub(super) published_at: Option<Micros>,
+}
+
+/// A file whose bytes are stored.
+pub(super) struct StoredFile {
+    pub(super) name: String,
+    version: String,
+    pub(super) license: String,
+    pub(super) sha256: String,
+    published_at: Option<Micros>,
+}
+
+impl StoredFile {
+    /// The file where its document says nothing of it, or something else.
+    pub(super) fn file(self, language: Language) -> PackageFile {
+        PackageFile {
+            sort_key: order_key(language.scheme(), &self.version),
+            name: self.name,
+            version: self.version,
+            license: self.license,
+            size: None,
+            sha256: self.sha256,
+            metadata_sha256: String::new(),
+            requires_python: String::new(),
+            uploaded_at: self.published_at,
+            yanked: None,
+            is_malware: false,
+            is_stored: true,
+            url: String::new(),
+        }
+    }
+}
+
+/// The stored files of a package at an upstream.
+pub(super) async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Vec<StoredFile>> {
+    let sql = "SELECT name, version, license, sha256, published_at FROM upstream_files
+               WHERE upstream = $1 AND package = $2 ORDER BY name";
+    let read = |row: &Row<'_>| {
+        Ok::<_, Error>(StoredFile {
+            name: row.text(0)?,
+            version: row.text(1)?,
+            license: row.text(2)?,
+            sha256: row.text(3)?,
+            published_at: row.opt_int(4)?,
+        })
+    };
+    tx.query(sql, &[Value::from(upstream.as_str()), Value::from(package)], read).await
+}
+
+impl Hosting {
+    /// Notes that a file was served while it was fetched, which policies that only log would have refused.
+    pub fn note_streamed(&self, file: &MissingFile) {
+        for note in &file.logged {
+            self.notes.add(note.clone());
+        }
+    }
+
+    /// Begins to store a file that is fetched, under an id that was drawn at random.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn begin_fetching(&self, wanted: &MissingFile, id: &str) -> Result<OpenUpload> {
+        self.registry.begin_fetched_file(&wanted.upstream.uid.root(), id).await
+    }
+
+    /// Keeps a file that was fetched, whose bytes are durable; the license is that of the file, empty if unknown. Digests and
+    /// uploads of the bytes that its own took the place of.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED, or NOT_FOUND if the upstream has been deleted.
+    pub async fn keep_fetched(
+        &self,
+        wanted: &MissingFile,
+        blob: &NewBlob,
+        license: &str,
+    ) -> Result<Vec<(String, String)>> {
+        let now = self.pipeline.clock.now();
+        let job = std::sync::Arc::new((wanted.clone(), blob.clone(), license.to_owned()));
+        let written = self.pipeline.db.write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move { keep(tx, &job.0, &job.1, &job.2, now).await })
+        });
+        written.await
+    }
+
+    /// Removes some of the files of deleted upstreams. False if there is nothing to remove.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn remove_some_of_deleted_upstreams(&self) -> Result<bool> {
+        let written = self.pipeline.db.write(move |tx| Box::pin(async move { upstreams::remove_some(tx).await }));
+        written.await
+    }
+}
+
+async fn keep(
+    tx: &mut WriteTx,
+    wanted: &MissingFile,
+    blob: &NewBlob,
+    license: &str,
+    now: Micros,
+) -> Result<Vec<(String, String)>> {
+    let uid = &wanted.upstream.uid;
+    if !upstreams::is_there(tx, uid).await? {
+        return Err(Error::not_found("package upstream", &wanted.upstream.name));
+    }
+    let digest = format!("sha256:{}", blob.sha256);
+    let before = package_files::link(tx, uid, &digest, &blob.blob, &blob.upload, now).await?;
+    if !wanted.is_metadata {
+        let sql =
+            "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (upstream, package, name) DO NOTHING";
+        let params = [
+            Value::from(uid.as_str()),
+            Value::from(&wanted.package),
+            Value::from(&wanted.name),
+            Value::from(&wanted.version),
+            Value::from(license),
+            Value::from(&blob.sha256),
+            Value::OptInt(wanted.published_at),
+            Value::Int(now),
+        ];
+        tx.execute(sql, &params).await?;
+    }
+    Ok(before.map(|upload| (digest, upload)).into_iter().collect())
+}

@@ -1,0 +1,157 @@
+//! Fetches a file from an upstream, and stores it while clients follow.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use bowline_authn::crypto::random_bytes;
+use bowline_authn::guarded::{FetchError, Opened};
+use bowline_content::{ContentError, Digest, Stored, Tail};
+use bowline_core::{Error, hex};
+use bowline_libraries::hosting::{MissingFile, NewBlob, OpenUpload};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::Mutex;
+use url::Url;
+
+use crate::PackageHosts;
+use crate::answers::Refused;
+use crate::fetching::Fetch;
+use crate::storing::{Growth, blob};
+
+/// Maximum bytes of a file.
+const FILE: u64 = 16 << 30;
+
+impl PackageHosts {
+    /// Fetches a file, which others follow through `fetch`, and keeps it.
+    pub(crate) async fn fetched(&self, fetch: &Fetch) -> Result<(), Problem> {
+        let wanted = &fetch.file;
+        let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
+        let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
+        if opened.status() != StatusCode::OK {
+            return Err(FetchError::Status(opened.status().as_u16()).into());
+        }
+        let length = opened.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let length: Option<u64> = length.and_then(|text| text.parse().ok());
+        if let (Some(size), Some(length)) = (wanted.size, length)
+            && size != length
+        {
+            return Err(Problem::Wrong("has another length than the index says"));
+        }
+        let id = hex(&random_bytes::<16>());
+        let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
+        let kept = self.stored(fetch, &mut upload, &id, opened).await;
+        if kept.is_err() {
+            self.abandon(&id).await;
+        }
+        kept
+    }
+
+    async fn stored(&self, fetch: &Fetch, upload: &mut OpenUpload, id: &str, opened: Opened) -> Result<(), Problem> {
+        let wanted = &fetch.file;
+        let digest =
+            Digest::parse(&format!("sha256:{}", wanted.sha256)).map_err(|_| Problem::Wrong("has no digest"))?;
+        self.content.begin(id)?;
+        let tail = FailedUnlessFinished(self.content.tail(id, &digest)?);
+        fetch.arrives(tail.0.follower());
+        let limit = wanted.size.unwrap_or(FILE).min(upload.room().unwrap_or(FILE)).min(FILE);
+        let (quota, is_short_of_room) = (upload.exceeded_quota(), upload.room().is_some_and(|room| room <= limit));
+        let growth = Mutex::new(Growth { upload, size: 0, error: None });
+        let parts = self.noted(parts(opened), &growth);
+        let appended = self.content.append_followed(id, parts, limit, &tail.0).await;
+        if let Some(error) = growth.into_inner().error {
+            return Err(error.into());
+        }
+        match (appended, quota) {
+            (Err(ContentError::TooLarge(_)), Some(quota)) if is_short_of_room => return Err(quota.into()),
+            (Err(ContentError::TooLarge(_)), _) => return Err(Problem::Wrong("is longer than the index says")),
+            (Err(ContentError::Interrupted), _) => return Err(FetchError::Interrupted.into()),
+            (appended, _) => appended?,
+        };
+        let stored = match self.content.finish(id, &digest).await {
+            Err(ContentError::Mismatch { .. }) => return Err(Problem::Wrong("has another digest than the index says")),
+            stored => stored?,
+        };
+        let kept = self.keep(wanted, id, &digest, &stored).await;
+        match &kept {
+            Ok(()) => tail.0.finish(&stored.upload),
+            Err(problem) if problem.is_certain() => self.drop_bytes(&digest, &stored.upload).await,
+            Err(_) => {}
+        }
+        kept
+    }
+
+    async fn keep(&self, wanted: &MissingFile, id: &str, digest: &Digest, stored: &Stored) -> Result<(), Problem> {
+        let license = if wanted.is_metadata { String::new() } else { self.license(wanted, digest, stored).await? };
+        let new = NewBlob { sha256: digest.hex().into(), blob: blob(stored), upload: id.into() };
+        let replaced = self.hosting.keep_fetched(wanted, &new, &license).await?;
+        self.drop_replaced(&replaced).await;
+        Ok(())
+    }
+
+    /// The license that a file declares; empty if it cannot be read.
+    async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Refused> {
+        match self.inspect(&wanted.name, digest, stored).await? {
+            Ok(distribution) => Ok(distribution.license),
+            Err(refusal) => {
+                tracing::info!(file = wanted.name, %refusal, "the license of a fetched file is not known");
+                Ok(String::new())
+            }
+        }
+    }
+}
+
+/// Why a file cannot be fetched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("{0}")]
+    Upstream(#[from] FetchError),
+    /// It is not what the index says.
+    #[error("it {0}")]
+    Wrong(&'static str),
+    #[error("{0}")]
+    Here(#[from] Error),
+}
+
+impl From<ContentError> for Problem {
+    fn from(error: ContentError) -> Problem {
+        Refused::from(error).into()
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        Problem::Here(refused.into_error())
+    }
+}
+
+impl Problem {
+    /// Whether nothing names the bytes for sure.
+    fn is_certain(&self) -> bool {
+        match self {
+            Problem::Upstream(_) | Problem::Wrong(_) => true,
+            Problem::Here(error) => crate::answers::is_certain(error),
+        }
+    }
+
+    /// What clients are told.
+    pub(crate) fn sentence(&self, wanted: &MissingFile) -> String {
+        let (file, upstream) = (&wanted.name, &wanted.upstream.name);
+        match self {
+            Problem::Upstream(error) => format!("{file} cannot be fetched from the upstream {upstream}: {error}"),
+            Problem::Wrong(why) => format!("{file} of the upstream {upstream} {why}, so it is not served"),
+            Problem::Here(error) => format!("{file} cannot be stored: {}", error.message()),
+        }
+    }
+}
+
+/// Ends the readers of a file with an error unless it has become a blob.
+struct FailedUnlessFinished(Tail);
+
+impl Drop for FailedUnlessFinished {
+    fn drop(&mut self) {
+        self.0.fail();
+    }
+}
+
+/// The body of a response, part by part.
+fn parts(opened: Opened) -> impl Stream<Item = Result<Bytes, FetchError>> + Send {
+    stream::try_unfold(opened, async |mut opened| Ok(opened.chunk().await?.map(|part| (part, opened))))
+}

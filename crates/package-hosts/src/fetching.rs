@@ -1,0 +1,269 @@
+//! What is not here yet: pages of packages and files are requested from upstreams, each once for all who wait.
+//!
+//! A request goes on when the client that began it has gone, so its answer is there for the next one. Clients look again
+//! after it: what they may see is decided then.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use bowline_authn::guarded::{FetchError, GuardedClient, Opened};
+use bowline_content::{Follower, HELD_BACK};
+use bowline_core::{Error, Micros, Reason};
+use bowline_fronts::SingleFlight;
+use bowline_libraries::hosting::{Answer, Ask, File, HostError, Lookup, MissingFile};
+use bowline_pipeline::{Entry, Lease, Quota, TtlCache};
+use bytes::Bytes;
+use tokio::sync::watch;
+use tracing::Instrument as _;
+
+use crate::PackageHosts;
+use crate::python;
+use crate::upstreams::UpstreamClient;
+
+/// Requests to upstreams under way in this process, and for one organization.
+const REQUESTS: usize = 128;
+const REQUESTS_BY_ORGANIZATION: usize = 64;
+/// How long clients wait where an old answer can be used.
+const BUDGET: Duration = Duration::from_secs(2);
+/// Times that a client looks again: after the answers of up to 20 upstreams, and after a file.
+const LOOKS: usize = 24;
+/// Maximum bytes of a page.
+const PAGE: usize = 32 << 20;
+/// Files whose fetch failed a moment ago, and for how long that is remembered.
+const FAILURES: usize = 10_000;
+const FAILURE: Micros = 10_000_000;
+
+/// What is under way.
+pub(crate) struct Fetching {
+    pub(crate) client: UpstreamClient,
+    flights: SingleFlight,
+    slots: Arc<Quota<String>>,
+    fetches: std::sync::Mutex<HashMap<String, watch::Receiver<Phase>>>,
+    failures: TtlCache<String, Arc<str>>,
+}
+
+/// A file that is being fetched.
+pub(crate) struct Fetch {
+    pub(crate) file: MissingFile,
+    phase: watch::Sender<Phase>,
+}
+
+impl Fetch {
+    /// Lets clients follow the bytes.
+    pub(crate) fn arrives(&self, follower: Follower) {
+        self.phase.send_replace(Phase::Arriving(follower));
+    }
+}
+
+/// How far a fetch is.
+#[derive(Clone)]
+enum Phase {
+    Waiting,
+    Arriving(Follower),
+    /// The file is stored, or why it is not.
+    Ended(Result<(), Arc<str>>),
+}
+
+/// A client's part in a fetch.
+struct Following(watch::Receiver<Phase>);
+
+impl Following {
+    /// Waits until the file is stored, or, with `is_early`, until its bytes arrive.
+    async fn arriving(&mut self, is_early: bool) -> Result<Option<Follower>, HostError> {
+        loop {
+            match &*self.0.borrow_and_update() {
+                Phase::Arriving(follower) if is_early => return Ok(Some(follower.clone())),
+                Phase::Ended(Ok(())) => return Ok(None),
+                Phase::Ended(Err(sentence)) => return Err(HostError::Upstream(sentence.as_ref().to_owned())),
+                Phase::Waiting | Phase::Arriving(_) => {}
+            }
+            if self.0.changed().await.is_err() {
+                return Err(HostError::Upstream("the fetch of a file ended without an outcome: try again".into()));
+            }
+        }
+    }
+}
+
+/// Takes a fetch out of the list at its end, also if it panics.
+struct Listed {
+    hosts: Arc<PackageHosts>,
+    key: String,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut fetches = self.hosts.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
+        fetches.remove(&self.key);
+    }
+}
+
+/// Where the bytes of a file come from.
+pub(crate) enum FileSource {
+    Stored(File),
+    /// They arrive from the upstream, so many; the last ones once all were verified.
+    Arriving {
+        digest: String,
+        size: u64,
+        follower: Follower,
+    },
+}
+
+fn changing() -> HostError {
+    HostError::Upstream("the upstreams change faster than they can be read: try again".into())
+}
+
+impl Fetching {
+    pub(crate) fn new(client: GuardedClient) -> Fetching {
+        Fetching {
+            client: UpstreamClient::new(client),
+            flights: SingleFlight::default(),
+            slots: Quota::new(REQUESTS, REQUESTS_BY_ORGANIZATION),
+            fetches: std::sync::Mutex::default(),
+            failures: TtlCache::new(FAILURES),
+        }
+    }
+}
+
+impl PackageHosts {
+    /// Looks for a page until it is here, and asks upstreams for what it takes.
+    pub(crate) async fn until_here<T, Look>(self: &Arc<Self>, look: impl Fn() -> Look) -> Result<T, HostError>
+    where
+        Look: Future<Output = Result<Lookup<T>, HostError>>,
+    {
+        for _ in 0..LOOKS {
+            match look().await? {
+                Lookup::Here(found) => return Ok(found),
+                Lookup::Ask(ask) => self.ask(*ask).await?,
+                Lookup::Fetch(file) => return Err(Error::internal(format!("{} is no page", file.name)).into()),
+            }
+        }
+        Err(changing())
+    }
+
+    /// Asks an upstream for a page, unless that is under way; the answer is noted.
+    async fn ask(self: &Arc<Self>, ask: Ask) -> Result<(), Error> {
+        let flight = self.fetching.flights.lock(&format!("{} {}", ask.upstream.key(), ask.package));
+        let (is_answered, slow) = (ask.is_answered, ask.clone());
+        let waiting = async {
+            let Ok(turn) = flight.clone().try_lock_owned() else {
+                drop(flight.lock().await);
+                return Ok(());
+            };
+            let slot = self.slot(ask.upstream.organization())?;
+            let hosts = self.clone();
+            let asking = async move {
+                let _held = (turn, slot);
+                let answer = python::documents::request_page(&hosts, &ask).await;
+                hosts.hosting.note_answer(&ask, answer).await
+            };
+            tokio::spawn(asking.in_current_span()).await.map_err(Error::internal)?
+        };
+        if !is_answered {
+            return waiting.await;
+        }
+        let Ok(outcome) = tokio::time::timeout(BUDGET, waiting).await else {
+            self.hosting.note_slow(&slow);
+            return Ok(());
+        };
+        outcome
+    }
+
+    fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
+        self.fetching.slots.take(Some(organization.to_owned()), 1).map_err(|_| {
+            let text = "too many packages are on their way from upstreams: try again in a few seconds";
+            Error::new(Reason::RateLimited, text)
+        })
+    }
+
+    /// Looks for a file until it is here, or, if the client can take it so, its bytes arrive.
+    pub(crate) async fn file_source<Look>(
+        self: &Arc<Self>,
+        look: impl Fn() -> Look,
+        is_streamed: bool,
+    ) -> Result<FileSource, HostError>
+    where
+        Look: Future<Output = Result<Lookup<File>, HostError>>,
+    {
+        for _ in 0..LOOKS {
+            let missing = match look().await? {
+                Lookup::Here(file) => return Ok(FileSource::Stored(file)),
+                Lookup::Ask(ask) => {
+                    self.ask(*ask).await?;
+                    continue;
+                }
+                Lookup::Fetch(missing) => missing,
+            };
+            let size = missing.size.filter(|size| is_streamed && missing.is_free_to_stream && *size > HELD_BACK);
+            let digest = format!("sha256:{}", missing.sha256);
+            let mut following = self.follow((*missing).clone())?;
+            if let Some(follower) = following.arriving(size.is_some()).await?
+                && let Some(size) = size
+            {
+                self.hosting.note_streamed(&missing);
+                return Ok(FileSource::Arriving { digest, size, follower });
+            }
+        }
+        Err(changing())
+    }
+
+    /// Joins the fetch of a file, or begins it. It does not end with the client that began it.
+    fn follow(self: &Arc<Self>, file: MissingFile) -> Result<Following, HostError> {
+        let key = format!("{} {}", file.upstream.key(), file.sha256);
+        let mut fetches = self.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(phase) = fetches.get(&key) {
+            return Ok(Following(phase.clone()));
+        }
+        self.failure(&key)?;
+        let slot = self.slot(file.upstream.organization())?;
+        let (sender, phase) = watch::channel(Phase::Waiting);
+        fetches.insert(key.clone(), phase.clone());
+        drop(fetches);
+        let listed = Listed { hosts: self.clone(), key };
+        let fetch = Fetch { file, phase: sender };
+        let fetching = async move {
+            let _slot = slot;
+            let outcome = listed.hosts.fetched(&fetch).await;
+            let ended = outcome.map_err(|problem| {
+                let (upstream, file) = (&fetch.file.upstream.name, &fetch.file.name);
+                tracing::warn!(upstream, file, %problem, "a file was not fetched");
+                let sentence: Arc<str> = problem.sentence(&fetch.file).into();
+                listed.hosts.note_failure(&listed.key, &sentence);
+                sentence
+            });
+            // Those who come now look again, and find the file or the failure.
+            drop(listed);
+            fetch.phase.send_replace(Phase::Ended(ended));
+        };
+        tokio::spawn(fetching.in_current_span());
+        Ok(Following(phase))
+    }
+
+    fn note_failure(&self, key: &str, sentence: &Arc<str>) {
+        let now = self.pipeline.clock.now();
+        let entry = Entry { until: now.saturating_add(FAILURE), value: sentence.clone() };
+        self.fetching.failures.change(key.to_owned(), now, |_| (Some(entry), ()));
+    }
+
+    /// Why a file could not be fetched a moment ago, if it could not.
+    fn failure(&self, key: &str) -> Result<(), HostError> {
+        let now = self.pipeline.clock.now();
+        let known = self.fetching.failures.change(key.to_owned(), now, |known| (None, known.map(|entry| entry.value)));
+        known.map_or(Ok(()), |text| Err(HostError::Upstream(text.as_ref().to_owned())))
+    }
+}
+
+/// The whole body of a page.
+pub(crate) async fn page(opened: Opened) -> Result<Bytes, FetchError> {
+    opened.whole(PAGE).await
+}
+
+/// What an upstream's refusal of a page means.
+pub(crate) fn of_status(status: StatusCode) -> Answer {
+    match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => Answer::Absent,
+        StatusCode::NOT_MODIFIED => Answer::Same,
+        _ => Answer::Failed,
+    }
+}
