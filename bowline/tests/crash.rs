@@ -19,6 +19,8 @@ mod findings;
 mod imports;
 #[path = "crash/mutation.rs"]
 mod mutation;
+#[path = "crash/packages.rs"]
+mod packages;
 #[path = "crash/pushes.rs"]
 mod pushes;
 #[path = "crash/random.rs"]
@@ -41,6 +43,8 @@ const ROUNDS_TO_PUSHES: u64 = 6;
 const ROUNDS_TO_IMPORTS: u64 = 5;
 /// One round of findings to so many of the others: each waits for the task that matches.
 const ROUNDS_TO_FINDINGS: u64 = 20;
+/// One round of packages to so many of the others.
+const ROUNDS_TO_PACKAGES: u64 = 5;
 
 fn plan() -> Plan {
     let number = |name: &str| env(name).map(|text| text.parse().expect("a number"));
@@ -75,6 +79,16 @@ async fn the_registry_keeps_what_it_acknowledged() {
     pushes::run(None, &plan).await;
     if !skips_postgres() {
         pushes::run(Some(&postgres()), &plan).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_wrong_file_of_an_upstream_is_completed() {
+    let plan = plan();
+    let plan = Plan { rounds: plan.rounds.div_ceil(ROUNDS_TO_PACKAGES), ..plan };
+    packages::run(None, &plan).await;
+    if !skips_postgres() {
+        packages::run(Some(&postgres()), &plan).await;
     }
 }
 

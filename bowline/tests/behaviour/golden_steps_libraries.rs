@@ -63,6 +63,16 @@ fn packages() -> Vec<Step> {
     let withdrawn = json!({ "package": "Example", "version": "1.0.0", "reason": "It loses data." });
     vec![
         step(
+            "dev.bowline.libraries.reservation.created.v1",
+            "POST /packagereservations/v1/organizations/{org}:createReservation",
+            json!({ "ecosystem": "PYTHON", "pattern": "Acme_*" }),
+        ),
+        step(
+            "dev.bowline.libraries.reservation.deleted.v1",
+            "POST /packagereservations/v1/organizations/{org}:deleteReservation",
+            json!({ "ecosystem": "PYTHON", "pattern": "acme-*" }),
+        ),
+        step(
             "dev.bowline.libraries.upstream.set.v1",
             "POST /packageupstreams/v1/organizations/{org}:setUpstream",
             json!({ "upstream": upstream }),

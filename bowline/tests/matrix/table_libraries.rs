@@ -3,7 +3,7 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
-    catalog, decisions, package_upstreams, policy_tests, python_packages,
+    catalog, decisions, package_reservations, package_upstreams, policy_tests, python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -201,9 +201,25 @@ fn published() -> Vec<Row> {
     ]
 }
 
-/// Indexes that packages are taken from. The organization has none of the name that is deleted.
+/// Indexes that packages are taken from, and names that are not requested there. What is deleted is not there.
 fn upstreams() -> Vec<Row> {
     vec![
+        in_organization::<package_reservations::ListReservations>(|aim| own::ListPackageReservationsRequest {
+            parent: aim.group(),
+        }),
+        in_organization::<package_reservations::CreateReservation>(|aim| own::CreatePackageReservationRequest {
+            parent: aim.group(),
+            ecosystem: l1::Ecosystem::Python as i32,
+            pattern: "acme-*".into(),
+        }),
+        Row {
+            let_through: NOT_FOUND,
+            ..in_organization::<package_reservations::DeleteReservation>(|aim| own::DeletePackageReservationRequest {
+                parent: aim.group(),
+                ecosystem: l1::Ecosystem::Python as i32,
+                pattern: "absent".into(),
+            })
+        },
         in_organization::<package_upstreams::ListUpstreams>(|aim| own::ListPackageUpstreamsRequest {
             parent: aim.group(),
         }),

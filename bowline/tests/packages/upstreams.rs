@@ -161,6 +161,42 @@ async fn names_of_packages_of_groups_are_not_requested(server: &TestServer) {
     assert_eq!(index.seen(), Vec::<String>::new());
 }
 
+async fn reserved_names_are_not_requested(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    for name in ["acme-tool", "known", "other"] {
+        index.publish(server, name, "9.9", 30);
+    }
+    let (org, owner, client) = installer(server, &index).await;
+    let call = async |verb: &str, body: Value| {
+        let path = format!("/packagereservations/v1/organizations/{org}:{verb}Reservation");
+        owner.rest("POST", &path, Some(body)).await
+    };
+    let reservation = json!({ "ecosystem": "PYTHON", "pattern": "Acme_*" });
+    assert_eq!(call("create", reservation.clone()).await.json()["pattern"], "acme-*");
+    assert_eq!(call("create", reservation.clone()).await.status, 200, "it is there");
+    assert_eq!(call("create", json!({ "ecosystem": "PYTHON", "pattern": "*" })).await.status, 400);
+    assert_eq!(client.get("simple/acme-tool/").await.status, 404);
+    assert_eq!(index.seen(), Vec::<String>::new());
+
+    // Groups do not take a package from the whole organization, unless an owner reserves its name for that.
+    client.project("known").await;
+    let publisher = Client::of(server, &server.actor("libraries.python.push", &org).await);
+    let bytes = wheel("known", "1.0", "");
+    let upload = form("known", "1.0", &file_name("known", "1.0"), &bytes);
+    let refused = sentence(&publisher.upload(&upload).await, 409);
+    assert!(refused.starts_with("the upstream pypi has a package known, which the organization installs"), "{refused}");
+    assert_eq!(stored_files(server), 0);
+    let known = json!({ "ecosystem": "PYTHON", "pattern": "known" });
+    assert_eq!(call("create", known.clone()).await.status, 200);
+    assert_eq!(publisher.upload(&upload).await.status, 200);
+    assert_eq!(client.project("known").await["versions"], json!(["1.0"]));
+    assert_eq!(call("delete", known.clone()).await.status, 200);
+    assert_eq!(call("delete", known).await.status, 404);
+    assert_eq!(client.project("known").await["versions"], json!(["1.0"]), "it is published");
+    assert_eq!(call("delete", reservation).await.status, 200);
+    assert_eq!(client.project("acme-tool").await["versions"], json!(["9.9"]));
+}
+
 async fn the_first_upstream_that_has_a_package_supplies_all_of_it(server: &TestServer) {
     let (inner, outer) = (FakeIndex::start().await, FakeIndex::start().await);
     inner.publish(server, "tool", "1.0", 30);
@@ -252,6 +288,7 @@ each_engine!(
     a_file_that_came_to_an_old_version_is_young,
     malware_and_licenses_are_withheld,
     names_of_packages_of_groups_are_not_requested,
+    reserved_names_are_not_requested,
     the_first_upstream_that_has_a_package_supplies_all_of_it,
     others_have_no_part_in_the_upstreams_of_an_organization,
     upstreams_are_set_listed_and_deleted,

@@ -150,6 +150,10 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "package_reservations",
+        columns: &[reference("parent", "groups", OnDelete::Delete), value("pattern")],
+    },
+    TableDeclaration {
         name: "package_upstreams",
         columns: &[
             own_id("uid"),

@@ -1,7 +1,8 @@
 //! Hosts of packages: the protocols that installers and publishers of language ecosystems speak, below the libraries URL.
 //!
 //! What is allowed, what is there and what policies withhold, [`bowline_libraries::hosting`] knows; bytes lie in
-//! [`bowline_content::Content`]. This crate reads requests and writes answers in the form that each client shows to people.
+//! [`bowline_content::Content`]. This crate reads requests and writes answers in the form that each client shows to people,
+//! and requests from upstreams what is not here.
 //! To add a protocol, write a module beside `python` with its paths and answers, and name its word in [`router`] and in
 //! `rpc/src/hosts.rs`.
 

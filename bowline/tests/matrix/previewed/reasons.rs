@@ -9,6 +9,7 @@ const BEFORE: &str =
 const OF_OPERATOR: &str = "it is the operator's alone, and changes no resource of an organization";
 
 const ONE_VERSION: &str = "ListVersions shows the version with its files, and nothing goes along with it";
+const ONE_RESERVATION: &str = "changes one reservation, which the request names";
 const ONE_UPSTREAM: &str = "changes one upstream, which the request names; what it has is known when it is asked";
 
 /// Each with its reason. The contract allows all others.
@@ -51,6 +52,8 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),
+    ("bowline.libraries.v1.PackageReservations.CreateReservation", ONE_RESERVATION),
+    ("bowline.libraries.v1.PackageReservations.DeleteReservation", ONE_RESERVATION),
     ("bowline.libraries.v1.PackageUpstreams.DeleteUpstream", ONE_UPSTREAM),
     ("bowline.libraries.v1.PackageUpstreams.SetUpstream", ONE_UPSTREAM),
     ("bowline.libraries.v1.PythonPackages.DeleteVersion", ONE_VERSION),

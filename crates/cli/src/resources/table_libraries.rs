@@ -24,6 +24,8 @@ const PYTHON_VERSIONS: &[Column] = &[
     column("bytes", "sizeBytes"),
     column("created", "createTime"),
 ];
+const RESERVATIONS: &[Column] =
+    &[column("pattern", "pattern"), column("ecosystem", "ecosystem"), column("created", "createTime")];
 const UPSTREAMS: &[Column] = &[
     column("name", "name"),
     column("ecosystem", "ecosystem"),
@@ -125,6 +127,39 @@ pub(super) const RESOURCES: &[Resource] = &[
                 does: Does::Ask("Delete this version with its files"),
                 positional: "parent",
                 example: "libraries python delete acme --package example --version 1.0 --yes",
+            },
+        ],
+    },
+    Resource {
+        name: "reservations",
+        about: "Names of packages that belong to an organization and are not requested from upstreams",
+        kind: Kind::Group,
+        columns: RESERVATIONS,
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.libraries.v1.PackageReservations.ListReservations",
+                about: "List the reservations of an organization",
+                does: Does::List,
+                positional: "parent",
+                example: "libraries reservations list acme",
+            },
+            Verb {
+                name: "create",
+                method: "bowline.libraries.v1.PackageReservations.CreateReservation",
+                about: "Reserve a name, or all names that begin with a text",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries reservations create acme --ecosystem python --pattern acme-*",
+            },
+            Verb {
+                name: "delete",
+                method: "bowline.libraries.v1.PackageReservations.DeleteReservation",
+                about: "End a reservation; names that groups published stay the organization's",
+                does: Does::Ask("End this reservation"),
+                positional: "parent",
+                example: "libraries reservations delete acme --ecosystem python --pattern acme-* --yes",
             },
         ],
     },

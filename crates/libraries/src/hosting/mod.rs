@@ -1,8 +1,11 @@
-//! Packages that groups publish: where they lie, who reads and publishes them, and what policies withhold of them.
+//! Packages that groups publish, and those that organizations take from upstreams: where they lie, who reads and publishes
+//! them, and what policies withhold of them.
 //!
 //! A view is a group as a client names it, and what of its packages the caller may read: its own and those of the groups
 //! above it. Who publishes below a group changes nothing for those who read the group itself. Of two packages of one name
-//! the nearest counts, whole. To add an ecosystem, write what its protocol asks for next to `python`.
+//! the nearest counts, whole. What no group has comes from the upstreams of the organization: `package` finds it,
+//! `documents` and `upstream_files` store it. This module decides what to request, and the front requests it. To add an
+//! ecosystem, write what its protocol asks for next to `python`.
 
 mod documents;
 mod files;
@@ -12,6 +15,7 @@ mod package;
 mod publishing;
 mod python;
 mod repositories;
+mod reservations;
 mod upstream_files;
 pub mod upstreams;
 mod versions;
@@ -39,7 +43,7 @@ pub(crate) use repositories::delete_of_group;
 pub use upstream_files::MissingFile;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    upstreams::register(versions::register(handlers))
+    reservations::register(upstreams::register(versions::register(handlers)))
 }
 
 /// The packages of all groups, and of the upstreams of organizations.

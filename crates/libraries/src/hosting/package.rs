@@ -1,7 +1,7 @@
 //! Where a package is found: published by a group of the view, or at an upstream of the organization.
 //!
-//! The nearest group that publishes a package counts, whole. A name that any group of the organization publishes, or ever
-//! published, is never requested from an upstream: it would tell others which names are private, and the answer could
+//! The nearest group that publishes a package counts, whole. A name that is reserved, or that any group of the organization
+//! publishes or ever published, is never requested from an upstream: it would tell others which names are private, and the answer could
 //! come from anyone who takes the name there. Of upstreams, the first that has the package counts, whole.
 
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
@@ -10,7 +10,7 @@ use bowline_versions::order_key;
 
 use super::documents::{self, Ask, DocumentRow, Outcome, UpstreamAccess};
 use super::views::View;
-use super::{Hosting, upstream_files, upstreams};
+use super::{Hosting, reservations, upstream_files, upstreams};
 use crate::ecosystems::Language;
 use crate::malware;
 
@@ -89,7 +89,7 @@ pub(super) async fn locate(
         return Ok(Located::Here(package));
     }
     let organization = view.scope.root();
-    if is_hosted_anywhere(tx, &organization, name).await? {
+    if is_own(tx, &organization, language, name).await? {
         return Err(absent(name));
     }
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
@@ -159,12 +159,33 @@ async fn hosted(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Packa
     Ok(None)
 }
 
-/// Whether any group of an organization publishes a package of this name, or did before it deleted it.
-async fn is_hosted_anywhere(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Result<bool> {
+/// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
+async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Language, name: &str) -> Result<bool> {
     let UidRange { lower, upper } = UidRange::below(organization.as_str());
     let sql = "SELECT 1 FROM hosted_files WHERE package = $1 AND repository >= $2 AND repository < $3 LIMIT 1";
     let params = [Value::from(name), Value::from(&lower), Value::from(&upper)];
-    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.is_some())
+    let published = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(published.is_some() || reservations::has(tx, organization.as_str(), language, name).await?)
+}
+
+/// Refuses to publish the first file of a package whose name an upstream is known to have: it would take the upstream's
+/// package from the whole organization. The upstream is not asked, which would tell others the name.
+pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Language, name: &str) -> Result<()> {
+    let organization = group.root();
+    if is_own(tx, &organization, language, name).await? {
+        return Ok(());
+    }
+    for row in upstreams::of_organization(tx, organization.as_str()).await? {
+        if row.language == language && documents::find(tx, &row.uid, name).await?.is_some() {
+            let text = format!(
+                "the upstream {} has a package {name}, which the organization installs: publish under another name, or \
+                 have an owner reserve this one",
+                row.name
+            );
+            return Err(Error::new(Reason::AlreadyExists, text));
+        }
+    }
+    Ok(())
 }
 
 /// The package as its document and the files that are stored say. A stored file keeps its digest, whatever the document says
@@ -209,7 +230,7 @@ pub(crate) async fn upstream_facts(
     organization: &Uidp,
     (language, name, version): (Language, &str, &str),
 ) -> Result<Option<UpstreamFacts>> {
-    if is_hosted_anywhere(tx, organization, name).await? {
+    if is_own(tx, organization, language, name).await? {
         return Ok(None);
     }
     for row in upstreams::of_organization(tx, organization.as_str()).await? {

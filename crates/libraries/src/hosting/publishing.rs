@@ -9,7 +9,7 @@ use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::files::{self, FileRow};
-use super::{HostClient, HostError, Hosting, repositories, views};
+use super::{HostClient, HostError, Hosting, package, repositories, views};
 use crate::ecosystems::Language;
 
 const LANGUAGE: Language = Language::Python;
@@ -129,6 +129,7 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
     if let Some(before) = files::find(tx, &repository, &file.package, &file.name).await? {
         return same(&before, &row).map(|()| Published::Same);
     }
+    package::require_name(tx, group, LANGUAGE, &file.package).await?;
     let mut replaced = Vec::new();
     for part in std::iter::once(&file.content).chain(&file.metadata) {
         let digest = format!("sha256:{}", part.sha256);

@@ -50,3 +50,13 @@ CREATE TABLE upstream_files (
 );
 
 CREATE INDEX hosted_files_by_package ON hosted_files (package, repository);
+
+-- Names of packages that belong to an organization.
+CREATE TABLE package_reservations (
+  parent TEXT COLLATE "C" NOT NULL,
+  ecosystem BIGINT NOT NULL,
+  -- A name as its ecosystem compares it, or the beginning of names and '*'.
+  pattern TEXT COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (parent, ecosystem, pattern)
+);

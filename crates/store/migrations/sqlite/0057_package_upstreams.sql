@@ -50,3 +50,13 @@ CREATE TABLE upstream_files (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX hosted_files_by_package ON hosted_files (package, repository);
+
+-- Names of packages that belong to an organization.
+CREATE TABLE package_reservations (
+  parent TEXT NOT NULL,
+  ecosystem INTEGER NOT NULL,
+  -- A name as its ecosystem compares it, or the beginning of names and '*'.
+  pattern TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (parent, ecosystem, pattern)
+) STRICT, WITHOUT ROWID;
