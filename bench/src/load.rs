@@ -118,6 +118,11 @@ impl Lane {
 
     /// Sends, and takes the whole response.
     pub(crate) async fn send(&mut self, ask: Ask) -> Outcome<Bytes> {
+        Ok(self.answer(ask).await?.1)
+    }
+
+    /// The same with the headers of a response over REST.
+    pub(crate) async fn answer(&mut self, ask: Ask) -> Outcome<(HeaderMap, Bytes)> {
         match self {
             Lane::Rest(sender, host) => {
                 let mut request = Request::new(Full::new(ask.body));
@@ -132,10 +137,10 @@ impl Lane {
                 }
                 sender.ready().await?;
                 let response = sender.send_request(request).await?;
-                let status = response.status();
+                let (status, headers) = (response.status(), response.headers().clone());
                 let body = collect(response.into_body()).await?.0;
                 if status.is_success() || status == StatusCode::NOT_MODIFIED {
-                    Ok(body)
+                    Ok((headers, body))
                 } else {
                     Err(refusal(status.as_str(), &body))
                 }
@@ -153,7 +158,7 @@ impl Lane {
                 let early = status(response.headers());
                 let (body, trailers) = collect(response.into_body()).await?;
                 match early.or_else(|| trailers.as_ref().and_then(status)).as_deref() {
-                    Some("0") => Ok(body),
+                    Some("0") => Ok((HeaderMap::new(), body)),
                     other => Err(refusal(other.unwrap_or("no status"), &body)),
                 }
             }

@@ -17,6 +17,7 @@ mod libraries;
 mod list;
 mod load;
 mod moves;
+mod packages;
 mod postgres;
 mod records;
 mod registry;
@@ -36,7 +37,7 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 19] = [
+const LINES: [&str; 20] = [
     "footprint",
     "transcode",
     "authorize",
@@ -44,6 +45,7 @@ const LINES: [&str; 19] = [
     "list",
     "advisories",
     "libraries",
+    "packages",
     "exchange",
     "create",
     "registry",
@@ -109,6 +111,7 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "list" => list::run(&environment, &mut table).await?,
             "advisories" => advisories::run(&environment, &mut table).await?,
             "libraries" => libraries::run(&environment, &mut table).await?,
+            "packages" => packages::run(&environment, &mut table).await?,
             "exchange" => exchange::run(&environment, &mut table).await?,
             "create" => create::run(&environment, &mut table).await?,
             "registry" => registry::run(&environment, &mut table).await?,

@@ -48,11 +48,26 @@ impl World {
 
     /// A registry token of a new identity that may pull everything in the organization, and nothing else.
     pub(crate) async fn puller(&mut self, server: &Server, issuer: &Issuer) -> Outcome<String> {
-        let subject = "puller";
+        self.reader(server, issuer, ("puller", "registry.pull"), server.api.to_string()).await
+    }
+
+    /// The same for the Python packages of the organization.
+    pub(crate) async fn installer(&mut self, server: &Server, issuer: &Issuer) -> Outcome<String> {
+        let audience = format!("{}/libraries", server.url());
+        self.reader(server, issuer, ("installer", "libraries.python.pull"), audience).await
+    }
+
+    async fn reader(
+        &mut self,
+        server: &Server,
+        issuer: &Issuer,
+        (subject, role): (&str, &str),
+        audience: String,
+    ) -> Outcome<String> {
         let identity = create_identity(&mut self.lane, &self.token, &self.org, &issuer.url(), subject).await?;
-        bind(&mut self.lane, &self.token, &self.org, &identity, "registry.pull").await?;
+        bind(&mut self.lane, &self.token, &self.org, &identity, role).await?;
         let presented = issuer.token(subject, &server.url(), 0)?;
-        let aud = vec![server.api.to_string()];
+        let aud = vec![audience];
         let request = oidc::ExchangeRequest { aud, identity, ..oidc::ExchangeRequest::default() };
         let exchanged = call::<oidc::rpc::security_token_service::Exchange>(&mut self.lane, &presented, &request);
         Ok(exchanged.await?.token)
