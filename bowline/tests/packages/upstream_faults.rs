@@ -128,6 +128,19 @@ async fn many_clients_are_one_request(server: &TestServer) {
     assert_eq!(index.seen().len(), 1);
 }
 
+async fn more_packages_than_requests_at_once_wait(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let names: Vec<String> = (0..80).map(|n| format!("p{n}")).collect();
+    for name in &names {
+        index.publish(server, name, "1.0", 30);
+    }
+    let (_, _, client) = installer(server, &index).await;
+    index.state().delay = Duration::from_millis(200);
+    let pages = futures_util::future::join_all(names.iter().map(|name| client.project(name))).await;
+    let files = futures_util::future::join_all(pages.iter().map(|page| client.file(page, 0))).await;
+    assert!(files.iter().all(|file| file.status == 200));
+}
+
 async fn a_large_file_arrives_while_it_is_fetched(server: &TestServer) {
     let index = FakeIndex::start().await;
     let bytes = index.publish_large(server, "big", "1.0", 300_000);
@@ -199,6 +212,7 @@ each_engine!(
     a_slow_upstream_is_not_waited_for_where_an_old_page_is_good,
     a_page_that_goes_back_is_not_believed,
     many_clients_are_one_request,
+    more_packages_than_requests_at_once_wait,
     a_large_file_arrives_while_it_is_fetched,
     accounts_stay_with_their_upstream,
 );

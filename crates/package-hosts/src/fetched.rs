@@ -49,13 +49,13 @@ impl PackageHosts {
         let digest =
             Digest::parse(&format!("sha256:{}", wanted.sha256)).map_err(|_| Problem::Wrong("has no digest"))?;
         self.content.begin(id)?;
-        let tail = FailedUnlessFinished(self.content.tail(id, &digest)?);
-        fetch.arrives(tail.0.follower());
+        let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?, fetch };
+        fetch.arrives(tail.tail.follower());
         let limit = wanted.size.unwrap_or(FILE).min(upload.room().unwrap_or(FILE)).min(FILE);
         let (quota, is_short_of_room) = (upload.exceeded_quota(), upload.room().is_some_and(|room| room <= limit));
         let growth = Mutex::new(Growth { upload, size: 0, error: None });
         let parts = self.noted(parts(opened), &growth);
-        let appended = self.content.append_followed(id, parts, limit, &tail.0).await;
+        let appended = self.content.append_followed(id, parts, limit, &tail.tail).await;
         if let Some(error) = growth.into_inner().error {
             return Err(error.into());
         }
@@ -71,7 +71,7 @@ impl PackageHosts {
         };
         let kept = self.keep(wanted, id, &digest, &stored).await;
         match &kept {
-            Ok(()) => tail.0.finish(&stored.upload),
+            Ok(()) => tail.tail.finish(&stored.upload),
             Err(problem) if problem.is_certain() => self.drop_bytes(&digest, &stored.upload).await,
             Err(_) => {}
         }
@@ -142,12 +142,16 @@ impl Problem {
     }
 }
 
-/// Ends the readers of a file with an error unless it has become a blob.
-struct FailedUnlessFinished(Tail);
+/// Ends the readers of a file with an error unless it has become a blob; those who come later wait for the outcome.
+struct FailedUnlessFinished<'a> {
+    tail: Tail,
+    fetch: &'a Fetch,
+}
 
-impl Drop for FailedUnlessFinished {
+impl Drop for FailedUnlessFinished<'_> {
     fn drop(&mut self) {
-        self.0.fail();
+        self.fetch.arrives_no_more();
+        self.tail.fail();
     }
 }
 

@@ -25,6 +25,9 @@ use crate::upstreams::UpstreamClient;
 /// Requests to upstreams under way in this process, and for one organization.
 const REQUESTS: usize = 128;
 const REQUESTS_BY_ORGANIZATION: usize = 64;
+/// How long a request waits for others to end, and between two looks whether they have.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(20);
 /// How long clients wait where an old answer can be used.
 const BUDGET: Duration = Duration::from_secs(2);
 /// Times that a client looks again: after the answers of up to 20 upstreams, and after a file.
@@ -54,6 +57,11 @@ impl Fetch {
     /// Lets clients follow the bytes.
     pub(crate) fn arrives(&self, follower: Follower) {
         self.phase.send_replace(Phase::Arriving(follower));
+    }
+
+    /// Lets clients that come now wait for the outcome.
+    pub(crate) fn arrives_no_more(&self) {
+        self.phase.send_replace(Phase::Waiting);
     }
 }
 
@@ -151,7 +159,7 @@ impl PackageHosts {
                 drop(flight.lock().await);
                 return Ok(());
             };
-            let slot = self.slot(ask.upstream.organization())?;
+            let slot = self.slot(ask.upstream.organization()).await?;
             let hosts = self.clone();
             let asking = async move {
                 let _held = (turn, slot);
@@ -170,11 +178,19 @@ impl PackageHosts {
         outcome
     }
 
-    fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
-        self.fetching.slots.take(Some(organization.to_owned()), 1).map_err(|_| {
-            let text = "too many packages are on their way from upstreams: try again in a few seconds";
-            Error::new(Reason::RateLimited, text)
-        })
+    /// Room for a request to an upstream, which is waited for: installers do not try again after a 429.
+    async fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            if let Ok(slot) = self.fetching.slots.take(Some(organization.to_owned()), 1) {
+                return Ok(slot);
+            }
+            if tokio::time::Instant::now() >= until {
+                let text = "too many packages are on their way from upstreams: try again in a few seconds";
+                return Err(Error::new(Reason::RateLimited, text));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Looks for a file until it is here, or, if the client can take it so, its bytes arrive.
@@ -216,15 +232,16 @@ impl PackageHosts {
             return Ok(Following(phase.clone()));
         }
         self.failure(&key)?;
-        let slot = self.slot(file.upstream.organization())?;
         let (sender, phase) = watch::channel(Phase::Waiting);
         fetches.insert(key.clone(), phase.clone());
         drop(fetches);
         let listed = Listed { hosts: self.clone(), key };
         let fetch = Fetch { file, phase: sender };
         let fetching = async move {
-            let _slot = slot;
-            let outcome = listed.hosts.fetched(&fetch).await;
+            let outcome = match listed.hosts.slot(fetch.file.upstream.organization()).await {
+                Ok(_slot) => listed.hosts.fetched(&fetch).await,
+                Err(error) => Err(error.into()),
+            };
             let ended = outcome.map_err(|problem| {
                 let (upstream, file) = (&fetch.file.upstream.name, &fetch.file.name);
                 tracing::warn!(upstream, file, %problem, "a file was not fetched");
