@@ -96,6 +96,28 @@ async fn a_cooldown_passes(server: &TestServer) {
     assert_eq!((&page["files"][1]["yanked"], client.file(&page, 1).await.body), (&json!(false), young));
 }
 
+async fn drafts_are_compared_over_what_was_served(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 30);
+    index.publish(server, "foo", "1.1", 2);
+    let (org, owner, client) = installer(server, &index).await;
+    let page = client.project("foo").await;
+    for at in 0..2 {
+        assert_eq!(client.file(&page, at).await.status, 200);
+        assert_eq!(client.file(&page, at).await.status, 200);
+    }
+    server.server().parts().package_hosts.flush_notes(|| *b"12345678").await;
+    let preview = format!("/librarydecisions/v1/organizations/{org}:previewPolicy");
+    let draft = |more: Value| json!({ "ecosystem": "PYTHON", "policy": more });
+    let seen = owner.rest("POST", &preview, Some(draft(json!({ "name": "draft" })))).await.json();
+    let refused = &seen["newlyRefused"];
+    assert_eq!((&seen["examined"], refused.as_array().unwrap().len()), (&json!(2), 1), "{seen}");
+    assert_eq!((&refused[0]["purl"], &refused[0]["reason"]), (&json!("pkg:pypi/foo@1.1"), &json!("COOLDOWN")));
+    let licensed = json!({ "name": "draft", "cooldownDays": 0, "blockedLicenses": ["MIT"] });
+    let seen = owner.rest("POST", &preview, Some(draft(licensed))).await.json();
+    assert_eq!(seen["newlyRefused"].as_array().unwrap().len(), 2, "{seen}");
+}
+
 async fn a_file_that_came_to_an_old_version_is_young(server: &TestServer) {
     let index = FakeIndex::start().await;
     index.publish(server, "foo", "1.0", 30);
@@ -260,11 +282,10 @@ async fn upstreams_are_set_listed_and_deleted(server: &TestServer) {
     assert!(refused.0 == 400 && refused.1.contains("must be given again"), "{refused:?}");
     let (status, _) = set_upstream(&owner, &org, with(json!({ "username": "me", "position": 3 }))).await;
     assert_eq!(status, 200);
-    server.clock().advance(Duration::from_secs(301));
     index.seen();
-    let client = Client::of(server, &server.actor("libraries.python.pull", &org).await);
     client.project("foo").await;
-    assert_eq!(index.requests()[0].proof, "Basic bWU6aHVzaA==");
+    let request = index.requests().remove(0);
+    assert_eq!((request.proof.as_str(), request.is_conditional), ("Basic bWU6aHVzaA==", false), "another account");
 
     let list = format!("/packageupstreams/v1/organizations/{org}/upstreams");
     let owner = server.actor("owner", &org).await;
@@ -285,6 +306,7 @@ async fn upstreams_are_set_listed_and_deleted(server: &TestServer) {
 each_engine!(
     packages_of_an_upstream_are_installed_and_stored,
     a_cooldown_passes,
+    drafts_are_compared_over_what_was_served,
     a_file_that_came_to_an_old_version_is_young,
     malware_and_licenses_are_withheld,
     names_of_packages_of_groups_are_not_requested,

@@ -155,6 +155,7 @@ mod tests {
         assert_eq!(
             found,
             [
+                "bowline.libraries.v1.PackageUpstream.password",
                 "bowline.registry.v1.Upstream.password",
                 "chainguard.platform.iam.IdentityProvider.OIDC.client_secret",
                 "chainguard.platform.iam.v2.GroupInvite.code",

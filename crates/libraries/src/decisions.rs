@@ -14,7 +14,6 @@ use bowline_store::{ReadTx, Row, Value};
 
 use self::facts::{Facts, VersionName};
 use super::ecosystems::Language;
-use super::hosting;
 use super::policies::{self, Mode};
 use super::policy::decide::{Decision, Policy, Refusal, decide};
 use super::require_organization;
@@ -82,11 +81,7 @@ fn parsed(field: &str, purl: &str) -> Result<VersionName> {
 async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>) -> Result<own::PackageExplanation> {
     let organization = require_organization(tx, call).await?;
     let version = parsed("purl", &call.request().purl)?;
-    let mut facts = facts::load(tx, std::slice::from_ref(&version)).await?;
-    let of_upstream = (version.language, version.name.as_str(), version.version.as_str());
-    if let Some(known) = hosting::upstream_facts(tx, &organization, of_upstream).await? {
-        facts.entry(version.clone()).or_default().replace(known);
-    }
+    let facts = facts::load_for(tx, &organization, std::slice::from_ref(&version)).await?;
     let enforced = policies::in_force(tx, &organization, version.language, Mode::Enforced).await?;
     let logged = policies::in_force(tx, &organization, version.language, Mode::Log).await?;
     let of = |policy: Option<&Policy>| shown(&version, facts::of(&facts, &version), policy, call.now());
@@ -103,15 +98,17 @@ async fn evaluate(
     tx: &mut ReadTx,
     call: &Authorized<own::EvaluatePolicyRequest>,
 ) -> Result<own::EvaluatePolicyResponse> {
-    require_organization(tx, call).await?;
+    let organization = require_organization(tx, call).await?;
     let request = call.request();
     let policy = policies::draft(request.policy.clone().unwrap_or_default())?;
-    Ok(own::EvaluatePolicyResponse { decisions: decided(tx, &request.purls, &policy, call.now()).await? })
+    let decisions = decided(tx, &organization, &request.purls, &policy, call.now()).await?;
+    Ok(own::EvaluatePolicyResponse { decisions })
 }
 
-/// The decisions of a policy about the versions of these package URLs, in their order.
+/// The decisions of a policy of an organization about the versions of these package URLs, in their order.
 pub(super) async fn decided(
     tx: &mut ReadTx,
+    organization: &Uidp,
     purls: &[String],
     policy: &Policy,
     now: Micros,
@@ -120,7 +117,7 @@ pub(super) async fn decided(
     if versions.is_empty() {
         return Ok(Vec::new());
     }
-    let facts = facts::load(tx, &versions).await?;
+    let facts = facts::load_for(tx, organization, &versions).await?;
     Ok(versions.iter().map(|version| shown(version, facts::of(&facts, version), Some(policy), now)).collect())
 }
 
@@ -137,7 +134,7 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) 
     let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
     let since = call.now() - Micros::from(days) * DAY;
     let (versions, incomplete) = served(tx, &organization, language, since).await?;
-    let facts = facts::load(tx, &versions).await?;
+    let facts = facts::load_for(tx, &organization, &versions).await?;
     let in_force = policies::in_force(tx, &organization, language, Mode::Enforced).await?;
     let in_force = in_force.as_ref().map(|(_, policy)| policy);
     let mut response = own::PreviewPolicyResponse {

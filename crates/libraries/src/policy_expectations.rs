@@ -61,7 +61,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<own::ListPolicyTestsRequest>) -
     let uid = call.require_scope()?;
     let policy = policies::stored_policy(tx, uid).await?;
     let tests = stored(tx, uid).await?;
-    let results = results(tx, tests, &policy, call.now()).await?;
+    let results = results(tx, uid, tests, &policy, call.now()).await?;
     Ok(own::PolicyTestResults { policy: uid.as_str().into(), results })
 }
 
@@ -78,7 +78,7 @@ async fn set(
         Ok(PolicyTest { purl, ..test.clone() })
     };
     let tests = request.tests.iter().map(spelled).collect::<Result<Vec<_>>>()?;
-    let results = results(tx, tests.clone(), &policy, call.now()).await?;
+    let results = results(tx, uid, tests.clone(), &policy, call.now()).await?;
     if !request.force {
         let failed: Vec<PolicyTestResult> = results.iter().filter(|result| !result.passed).cloned().collect();
         require_passed(uid, &failed)?;
@@ -119,7 +119,7 @@ pub(super) async fn failing(
     now: Micros,
 ) -> Result<Vec<PolicyTestResult>> {
     let tests = stored(tx, uid).await?;
-    let mut results = results(tx, tests, policy, now).await?;
+    let mut results = results(tx, uid, tests, policy, now).await?;
     results.retain(|result| !result.passed);
     Ok(results)
 }
@@ -190,12 +190,13 @@ fn described(result: &PolicyTestResult) -> String {
 
 async fn results(
     tx: &mut ReadTx,
+    uid: &Uidp,
     tests: Vec<PolicyTest>,
     policy: &Policy,
     now: Micros,
 ) -> Result<Vec<PolicyTestResult>> {
     let purls: Vec<String> = tests.iter().map(|test| test.purl.clone()).collect();
-    let decisions = decisions::decided(tx, &purls, policy, now).await?;
+    let decisions = decisions::decided(tx, &uid.root(), &purls, policy, now).await?;
     let result = |(test, decision): (PolicyTest, own::Decision)| {
         let own::Decision { allowed, reason, .. } = decision;
         let is_expected = allowed == (test.expected() == ExpectedDecision::Allowed);

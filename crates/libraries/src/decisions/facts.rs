@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bowline_core::{Error, Micros, Result};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
 use crate::ecosystems::Language;
-use crate::hosting::UpstreamFacts;
+use crate::hosting::{self, UpstreamFacts};
 use crate::malware;
 use crate::policy::decide::Subject;
 use crate::policy::purl;
@@ -73,8 +73,29 @@ pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionNa
     facts.get(version).unwrap_or(&UNKNOWN)
 }
 
+/// The facts by which an organization's downloads of these versions are decided: those of its upstreams where they have the
+/// package, else those of the catalogue.
+pub(super) async fn load_for(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    versions: &[VersionName],
+) -> Result<HashMap<VersionName, Facts>> {
+    let mut facts = load(tx, versions).await?;
+    let packages: BTreeSet<(Language, &str)> =
+        versions.iter().map(|version| (version.language, version.name.as_str())).collect();
+    for (language, name) in packages {
+        let mut known = hosting::upstream_facts(tx, organization, language, name).await?;
+        for version in versions.iter().filter(|version| version.language == language && version.name == name) {
+            if let Some(known) = known.remove(&order_key(language.scheme(), &version.version)) {
+                facts.entry(version.clone()).or_default().replace(known);
+            }
+        }
+    }
+    Ok(facts)
+}
+
 /// The facts about these versions from the catalogue and the list of malware.
-pub(super) async fn load(tx: &mut ReadTx, versions: &[VersionName]) -> Result<HashMap<VersionName, Facts>> {
+async fn load(tx: &mut ReadTx, versions: &[VersionName]) -> Result<HashMap<VersionName, Facts>> {
     let mut facts: HashMap<VersionName, Facts> = HashMap::with_capacity(versions.len());
     for chunk in versions.chunks(AT_ONCE) {
         for (artifact, number, license, published_at) in catalogued(tx, chunk).await? {

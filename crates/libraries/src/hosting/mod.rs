@@ -16,6 +16,7 @@ mod publishing;
 mod python;
 mod repositories;
 mod reservations;
+mod served;
 mod upstream_files;
 pub mod upstreams;
 mod versions;
@@ -53,6 +54,7 @@ pub struct Hosting {
     registry: Registry,
     notes: Arc<notes::Notes>,
     memory: Arc<documents::Memory>,
+    served: Arc<served::Served>,
 }
 
 /// What a request leads to.
@@ -131,7 +133,8 @@ impl From<StoreError> for HostError {
 impl Hosting {
     /// Over the pipeline's storage; blobs are linked as the registry links them.
     pub fn new(pipeline: Arc<Pipeline>, registry: Registry) -> Hosting {
-        Hosting { pipeline, registry, notes: Arc::default(), memory: Arc::default() }
+        let (notes, memory, served) = Default::default();
+        Hosting { pipeline, registry, notes, memory, served }
     }
 
     /// A request by `principal`.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_store::WriteTx;
 
-use super::Hosting;
+use super::{Hosting, served};
 use crate::block_events::{self, BlockedDownload};
 use crate::ecosystems::Language;
 use crate::policies::Mode;
@@ -74,9 +74,10 @@ impl Notes {
     }
 }
 
-/// Writes the refusals that wait; what cannot be written waits for the next time. Call it every few seconds, and once at
-/// the end. `draw` draws UIDPs of new rows at random.
+/// Writes the refusals that wait, and the versions that were served; refusals that cannot be written wait for the next time.
+/// Call it every few seconds, and once at the end. `draw` draws UIDPs of new rows at random.
 pub async fn flush(hosting: &Hosting, draw: fn() -> [u8; 8]) {
+    served::flush(hosting).await;
     let Waiting { notes, dropped } = hosting.notes.take();
     if dropped > 0 {
         tracing::warn!(dropped, "refused downloads were not noted: more than {WAITING} different ones waited");

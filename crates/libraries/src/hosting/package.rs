@@ -4,11 +4,13 @@
 //! publishes or ever published, is never requested from an upstream: it would tell others which names are private, and the answer could
 //! come from anyone who takes the name there. Of upstreams, the first that has the package counts, whole.
 
+use std::collections::HashMap;
+
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
-use bowline_versions::order_key;
 
 use super::documents::{self, Ask, DocumentRow, Outcome, UpstreamAccess};
+use super::served::ServedVersion;
 use super::views::View;
 use super::{Hosting, reservations, upstream_files, upstreams};
 use crate::ecosystems::Language;
@@ -58,6 +60,16 @@ pub(super) struct PackageFile {
 impl Package {
     pub(super) fn is_hosted(&self) -> bool {
         self.upstream.is_none()
+    }
+
+    /// A version of it as an organization was served it; absent for packages of groups.
+    pub(super) fn served(&self, organization: Uidp, language: Language, file: &PackageFile) -> Option<ServedVersion> {
+        self.upstream.as_ref().map(|_| ServedVersion {
+            organization,
+            language,
+            package: self.name.clone(),
+            version: file.version.clone(),
+        })
     }
 
     /// The file with this name and digest.
@@ -217,6 +229,7 @@ async fn of_upstream(
 }
 
 /// What the upstreams of an organization were last known to say of a version.
+#[derive(Clone, Default)]
 pub(crate) struct UpstreamFacts {
     /// The license that a fetched file of it declares; empty if none was fetched.
     pub(crate) license: String,
@@ -224,30 +237,35 @@ pub(crate) struct UpstreamFacts {
     pub(crate) published_at: Option<Micros>,
 }
 
-/// The facts of a version that comes from an upstream; absent if no document here has it, or a group publishes the package.
+/// The facts of the versions of a package that comes from an upstream, by their sort keys; none if no document here has it, or
+/// the name is the organization's own.
 pub(crate) async fn upstream_facts(
     tx: &mut ReadTx,
     organization: &Uidp,
-    (language, name, version): (Language, &str, &str),
-) -> Result<Option<UpstreamFacts>> {
+    language: Language,
+    name: &str,
+) -> Result<HashMap<Vec<u8>, UpstreamFacts>> {
+    let mut facts: HashMap<Vec<u8>, UpstreamFacts> = HashMap::new();
     if is_own(tx, organization, language, name).await? {
-        return Ok(None);
+        return Ok(facts);
     }
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
         let Some(document) = documents::find(tx, &row.uid, name).await?.filter(|_| row.language == language) else {
             continue;
         };
-        let sort_key = order_key(language.scheme(), version);
-        let files = document.files(language).into_iter().filter(|file| file.sort_key == sort_key);
-        let Some(published_at) = files.map(|file| file.uploaded_at).reduce(|a, b| a.into_iter().chain(b).min()) else {
-            return Ok(None);
-        };
-        let stored = upstream_files::stored_files(tx, &row.uid, name).await?;
-        let stored = stored.into_iter().map(|file| file.file(language));
-        let license = stored.filter(|file| file.sort_key == sort_key).map(|file| file.license);
-        return Ok(Some(UpstreamFacts { license: license.max().unwrap_or_default(), published_at }));
+        for file in document.files(language) {
+            let known = facts.entry(file.sort_key).or_default();
+            known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+        }
+        for stored in upstream_files::stored_files(tx, &row.uid, name).await? {
+            let file = stored.file(language);
+            let known = facts.entry(file.sort_key).or_default();
+            known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+            known.license = std::mem::take(&mut known.license).max(file.license);
+        }
+        break;
     }
-    Ok(None)
+    Ok(facts)
 }
 
 pub(super) fn absent(name: &str) -> Error {

@@ -134,7 +134,7 @@ impl Hosting {
                 let (wanted, now) = ((sha256.as_str(), name.as_str()), client.now());
                 let package = match locate(tx, &hosting, &view, (LANGUAGE, &package), Some(wanted), now).await? {
                     Located::Here(package) => package,
-                    Located::Ask(ask) => return Ok((Lookup::Ask(ask), Decided::new())),
+                    Located::Ask(ask) => return Ok((Lookup::Ask(ask), Decided::new(), None)),
                 };
                 let file = package.file(wanted).ok_or_else(|| absent(&name))?;
                 let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, &package).await?;
@@ -151,10 +151,11 @@ impl Hosting {
                     Some(blob) => Lookup::Here(File { digest, blob }),
                     None => Lookup::Fetch(Box::new(missing_file(&package, file, &gate, is_metadata)?)),
                 };
-                Ok::<_, HostError>((found, decided))
+                let served = package.served(view.scope.root(), LANGUAGE, file).filter(|_| !is_metadata);
+                Ok::<_, HostError>((found, decided, served))
             })
         });
-        let (mut found, decided) = read.await?;
+        let (mut found, decided, served) = read.await?;
         let mut withheld = None;
         for (note, refused) in decided {
             match (&mut found, refused) {
@@ -168,7 +169,15 @@ impl Hosting {
                 (Lookup::Ask(_), None) => {}
             }
         }
-        withheld.map_or(Ok(found), |withheld| Err(HostError::Withheld(withheld)))
+        if let Some(withheld) = withheld {
+            return Err(HostError::Withheld(withheld));
+        }
+        match &mut found {
+            Lookup::Here(file) => served.into_iter().for_each(|one| self.served.add(one, &file.digest, client.now())),
+            Lookup::Fetch(file) => file.served = served,
+            Lookup::Ask(_) => {}
+        }
+        Ok(found)
     }
 }
 
@@ -192,6 +201,7 @@ fn missing_file(package: &Package, file: &PackageFile, gate: &Gate, is_metadata:
         is_metadata,
         is_free_to_stream: !gate.needs_licenses(),
         logged: Vec::new(),
+        served: None,
         published_at: file.uploaded_at,
     })
 }

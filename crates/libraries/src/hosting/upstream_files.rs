@@ -9,6 +9,7 @@ use super::documents::UpstreamAccess;
 use super::notes::Note;
 use super::package::PackageFile;
 use super::publishing::NewBlob;
+use super::served::ServedVersion;
 use super::{Hosting, OpenUpload, upstreams};
 use crate::ecosystems::Language;
 
@@ -31,6 +32,8 @@ pub struct MissingFile {
     pub is_free_to_stream: bool,
     /// What policies that only log say of it.
     pub(super) logged: Vec<Note>,
+    /// What the organization is served with it.
+    pub(super) served: Option<ServedVersion>,
     pub(super) published_at: Option<Micros>,
 }
 
@@ -81,8 +84,11 @@ pub(super) async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, package: &str
 }
 
 impl Hosting {
-    /// Notes that a file was served while it was fetched, which policies that only log would have refused.
+    /// Notes that a file was served while it was fetched, and what policies that only log say of that.
     pub fn note_streamed(&self, file: &MissingFile) {
+        if let Some(served) = file.served.clone() {
+            self.served.add(served, &format!("sha256:{}", file.sha256), self.pipeline.clock.now());
+        }
         for note in &file.logged {
             self.notes.add(note.clone());
         }

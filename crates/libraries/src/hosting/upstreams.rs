@@ -42,7 +42,7 @@ pub(super) struct UpstreamRow {
     updated_at: Micros,
 }
 
-const COLUMNS: &str = "uid, ecosystem, name, url, username, password, position, created_at, updated_at";
+const COLUMNS: &str = "uid, ecosystem, name, url, username, password, rank, created_at, updated_at";
 
 impl UpstreamRow {
     fn read(row: &Row<'_>) -> Result<UpstreamRow> {
@@ -93,7 +93,7 @@ pub fn context(uid: &str) -> String {
 pub(super) async fn of_organization(tx: &mut ReadTx, organization: &str) -> Result<Vec<UpstreamRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM package_upstreams WHERE parent = $1 AND deleted_at IS NULL
-         ORDER BY ecosystem, position, name"
+         ORDER BY ecosystem, rank, name"
     );
     tx.query(&sql, &[Value::from(organization)], UpstreamRow::read).await
 }
@@ -178,8 +178,9 @@ async fn set(
         return Ok(Changed::nothing(after.shown()));
     }
     let after = UpstreamRow { updated_at: call.now(), ..after };
-    if before.is_some_and(|before| before.url != after.url) {
-        // What another index answered says nothing about this one. Stored files keep their names and digests.
+    if before.is_some_and(|before| (&before.url, &before.username) != (&after.url, &after.username)) {
+        // What another index answered, or this one to another account, says nothing about this one. Stored files keep their
+        // names and digests.
         tx.execute("DELETE FROM upstream_documents WHERE upstream = $1", &[Value::from(uid.as_str())]).await?;
     }
     store(tx, &organization, &after).await?;
@@ -215,11 +216,11 @@ fn sealed(vault: &Vault, uid: &Uidp, before: Option<&UpstreamRow>, given: &own::
 }
 
 async fn store(tx: &mut WriteTx, organization: &Uidp, row: &UpstreamRow) -> Result<()> {
-    let sql = "INSERT INTO package_upstreams (uid, parent, ecosystem, name, url, username, password, position,
+    let sql = "INSERT INTO package_upstreams (uid, parent, ecosystem, name, url, username, password, rank,
                                               created_at, updated_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
                ON CONFLICT (uid) DO UPDATE SET url = excluded.url, username = excluded.username,
-                 password = excluded.password, position = excluded.position, updated_at = excluded.updated_at";
+                 password = excluded.password, rank = excluded.rank, updated_at = excluded.updated_at";
     let params = [
         Value::from(row.uid.as_str()),
         Value::from(organization.as_str()),

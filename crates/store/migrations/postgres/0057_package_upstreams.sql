@@ -9,13 +9,13 @@ CREATE TABLE package_upstreams (
   username TEXT COLLATE "C" NOT NULL,
   -- Sealed; empty without one.
   password BYTEA NOT NULL,
-  position BIGINT NOT NULL,
+  rank BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
   -- Its rows and blobs go in steps, and the row of the upstream last.
   deleted_at BIGINT
 );
-CREATE INDEX package_upstreams_by_place ON package_upstreams (parent, ecosystem, position);
+CREATE INDEX package_upstreams_by_rank ON package_upstreams (parent, ecosystem, rank);
 CREATE INDEX package_upstreams_by_deletion ON package_upstreams (deleted_at);
 
 -- The page of a package as an upstream answered it last.
