@@ -97,7 +97,9 @@ function installFrom(kind, owner, dependency) {
 function shown(text, ...marks) {
   const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{64}/g, 'SHA256').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
   const lines = plain.split('\n').map((line) => line.trim()).filter((line) => marks.some((mark) => line.includes(mark)));
-  return [...new Set(lines)].join(' / ') || 'nothing';
+  // A client that lists the reasons of several files has a second line for one that was uploaded in another second.
+  const different = [...new Set(lines)].filter((line, _, all) => !all.some((other) => other !== line && other.endsWith(line)));
+  return different.join(' / ') || 'nothing';
 }
 
 function row(what, client, outcome, ...marks) {
