@@ -53,6 +53,8 @@ pub(crate) struct State {
     /// Where requests for files are sent on to.
     pub(crate) elsewhere: Option<String>,
     pub(crate) serial: Option<u64>,
+    /// Whether pages say that their projects are withheld.
+    pub(crate) is_quarantined: bool,
     /// Whether the second half of a file waits.
     pub(crate) stalls: bool,
     seen: Vec<Seen>,
@@ -172,7 +174,11 @@ impl State {
             return StatusCode::from_u16(status).unwrap().into_response();
         }
         let Some(files) = self.pages.get(project) else { return StatusCode::NOT_FOUND.into_response() };
-        let page = json!({ "meta": { "api-version": "1.1" }, "name": project, "files": files }).to_string();
+        let status = if self.is_quarantined { "quarantined" } else { "active" };
+        let page = json!({
+            "meta": { "api-version": "1.4" }, "name": project, "files": files, "project-status": { "status": status },
+        });
+        let page = page.to_string();
         let tag = format!("\"{}\"", sha256(page.as_bytes()));
         if known == tag {
             return StatusCode::NOT_MODIFIED.into_response();

@@ -45,11 +45,43 @@ async fn stored_files_keep_their_digests(server: &TestServer) {
     server.clock().advance(Duration::from_secs(301));
     let after = client.project("foo").await;
     assert_eq!(after["files"][0]["hashes"]["sha256"], sha256(&bytes));
-    // Locks name files that upstreams have deleted since.
+    // Locks name files that upstreams have deleted since; pages do not, for they may have been malicious.
+    index.publish(server, "foo", "1.1", 30);
+    index.state().pages.get_mut("foo").unwrap().remove(0);
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.project("foo").await["versions"], json!(["1.1"]));
+    assert_eq!(client.file(&before, 0).await.body, bytes);
     index.state().pages.remove("foo");
     server.clock().advance(Duration::from_secs(301));
     assert_eq!(client.get("simple/foo/").await.status, 404);
     assert_eq!(client.file(&before, 0).await.body, bytes);
+    index.publish(server, "foo", "1.2", 30);
+    server.clock().advance(Duration::from_secs(61));
+    assert_eq!(client.project("foo").await["versions"], json!(["1.2"]), "it is there again");
+}
+
+async fn a_file_that_is_not_on_an_old_page_may_be_on_a_new_one(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    client.project("foo").await;
+    let later = index.publish(server, "foo", "1.1", 0);
+    let address = format!("files/{}/{}", sha256(&later), file_name("foo", "1.1"));
+    server.clock().advance(Duration::from_secs(301));
+    index.state().status = Some(500);
+    let unknown = sentence(&client.get(&address).await, 503);
+    assert_eq!(unknown, "the upstream pypi does not answer: try again in a few seconds");
+    index.state().status = None;
+    server.clock().advance(Duration::from_secs(11));
+    assert_eq!(client.get(&address).await.body, later);
+}
+
+async fn an_answer_that_nothing_changed_to_no_question_is_a_failure(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let (_, _, client) = installer(server, &index).await;
+    index.state().status = Some(304);
+    assert_eq!(client.get("simple/foo/").await.status, 503);
+    assert_eq!(index.seen(), ["/simple/foo/"]);
 }
 
 async fn an_outage_leaves_what_is_here(server: &TestServer) {
@@ -108,6 +140,19 @@ async fn a_page_that_goes_back_is_not_believed(server: &TestServer) {
     index.state().serial = Some(8);
     server.clock().advance(Duration::from_secs(301));
     assert_eq!(client.project("foo").await["versions"].as_array().unwrap().len(), 11);
+}
+
+async fn what_an_upstream_withholds_is_gone_at_once(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    for minor in 0..12 {
+        index.publish(server, "foo", &format!("1.{minor}"), 30);
+    }
+    let (_, _, client) = installer(server, &index).await;
+    client.project("foo").await;
+    index.state().pages.get_mut("foo").unwrap().clear();
+    index.state().is_quarantined = true;
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.get("simple/foo/").await.status, 404);
 }
 
 async fn many_clients_are_one_request(server: &TestServer) {
@@ -208,6 +253,9 @@ async fn accounts_stay_with_their_upstream(server: &TestServer) {
 each_engine!(
     no_wrong_file_is_stored,
     stored_files_keep_their_digests,
+    a_file_that_is_not_on_an_old_page_may_be_on_a_new_one,
+    an_answer_that_nothing_changed_to_no_question_is_a_failure,
+    what_an_upstream_withholds_is_gone_at_once,
     an_outage_leaves_what_is_here,
     a_slow_upstream_is_not_waited_for_where_an_old_page_is_good,
     a_page_that_goes_back_is_not_believed,

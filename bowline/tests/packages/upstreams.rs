@@ -229,7 +229,12 @@ async fn the_first_upstream_that_has_a_package_supplies_all_of_it(server: &TestS
     assert_eq!(client.project("tool").await["versions"], json!(["1.0"]));
     assert_eq!(client.project("foo").await["versions"], json!(["1.0"]));
     assert_eq!(outer.seen(), ["/simple/foo/"]);
-    // Whoever cannot be asked may have it.
+    // What the first one had once, no later one supplies.
+    inner.state().pages.remove("tool");
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.get("simple/tool/").await.status, 404);
+    assert_eq!(outer.seen(), Vec::<String>::new());
+    // The one that cannot be asked may have it.
     inner.state().status = Some(500);
     let unknown = client.get("simple/other/").await;
     assert_eq!(sentence(&unknown, 503), "the upstream inner does not answer: try again in a few seconds");

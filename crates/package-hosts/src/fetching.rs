@@ -1,6 +1,6 @@
 //! What is not here yet: pages of packages and files are requested from upstreams, each once for all who wait.
 //!
-//! A request goes on when the client that began it has gone, so its answer is there for the next one. Clients look again
+//! A request continues when the client that began it has gone, so its answer is there for the next one. Clients look again
 //! after it: what they may see is decided then.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use bowline_authn::guarded::{FetchError, GuardedClient, Opened};
 use bowline_content::{Follower, HELD_BACK};
 use bowline_core::{Error, Micros, Reason};
 use bowline_fronts::SingleFlight;
-use bowline_libraries::hosting::{Answer, Ask, File, HostError, Lookup, MissingFile};
+use bowline_libraries::hosting::{Answer, Ask, AvailableFile, File, HostError, Lookup, MissingFile};
 use bowline_pipeline::{Entry, Lease, Quota, TtlCache};
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long clients wait where an old answer can be used.
 const BUDGET: Duration = Duration::from_secs(2);
-/// Times that a client looks again: after the answers of up to 20 upstreams, and after a file.
+/// Times that a client looks: after the answers of up to 20 upstreams, and for a file.
 const LOOKS: usize = 24;
 /// Maximum bytes of a page.
 const PAGE: usize = 32 << 20;
@@ -135,7 +135,7 @@ impl Fetching {
 }
 
 impl PackageHosts {
-    /// Looks for a page until it is here, and asks upstreams for what it takes.
+    /// Looks for something until it is here, and asks upstreams for the pages that it takes.
     pub(crate) async fn until_here<T, Look>(self: &Arc<Self>, look: impl Fn() -> Look) -> Result<T, HostError>
     where
         Look: Future<Output = Result<Lookup<T>, HostError>>,
@@ -144,7 +144,6 @@ impl PackageHosts {
             match look().await? {
                 Lookup::Here(found) => return Ok(found),
                 Lookup::Ask(ask) => self.ask(*ask).await?,
-                Lookup::Fetch(file) => return Err(Error::internal(format!("{} is no page", file.name)).into()),
             }
         }
         Err(changing())
@@ -200,16 +199,12 @@ impl PackageHosts {
         is_streamed: bool,
     ) -> Result<FileSource, HostError>
     where
-        Look: Future<Output = Result<Lookup<File>, HostError>>,
+        Look: Future<Output = Result<Lookup<AvailableFile>, HostError>>,
     {
         for _ in 0..LOOKS {
-            let missing = match look().await? {
-                Lookup::Here(file) => return Ok(FileSource::Stored(file)),
-                Lookup::Ask(ask) => {
-                    self.ask(*ask).await?;
-                    continue;
-                }
-                Lookup::Fetch(missing) => missing,
+            let missing = match self.until_here(&look).await? {
+                AvailableFile::Stored(file) => return Ok(FileSource::Stored(file)),
+                AvailableFile::Missing(missing) => missing,
             };
             let size = missing.size.filter(|size| is_streamed && missing.is_free_to_stream && *size > HELD_BACK);
             let digest = format!("sha256:{}", missing.sha256);

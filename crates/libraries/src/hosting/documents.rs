@@ -103,6 +103,8 @@ pub struct NewDocument {
     pub last_modified: String,
     /// The upstream's count of changes; 0 where it has none.
     pub serial: i64,
+    /// Whether the upstream says that it withholds the package, so that few files or none are meant.
+    pub is_quarantined: bool,
     pub document: UpstreamDocument,
 }
 
@@ -163,6 +165,11 @@ impl DocumentRow {
         now < self.fetched_at.saturating_add(USABLE)
     }
 
+    /// Whether the upstream has the package; it may have had it once.
+    pub(super) fn has_files(&self) -> bool {
+        !self.document.files.is_empty()
+    }
+
     pub(super) fn files(&self, language: Language) -> Vec<PackageFile> {
         let file = |file: &UpstreamFile| PackageFile {
             name: file.name.clone(),
@@ -186,6 +193,7 @@ impl DocumentRow {
     fn contradicts(&self, new: &NewDocument) -> Option<&'static str> {
         let (before, after) = (self.document.files.len(), new.document.files.len());
         match () {
+            () if new.is_quarantined => None,
             () if self.serial > new.serial && new.serial > 0 => Some("it is older than the stored one"),
             () if before >= MANY && after < before / 2 => Some("it lost more than half of its files"),
             () => None,
@@ -207,24 +215,13 @@ impl Hosting {
     /// Those of the database.
     pub async fn note_answer(&self, ask: &Ask, answer: Answer) -> Result<()> {
         let now = self.pipeline.clock.now();
-        let is_believed = match answer {
-            Answer::Failed => false,
-            answer => {
-                let is_absent = matches!(answer, Answer::Absent);
-                let job = std::sync::Arc::new((ask.clone(), answer));
-                let written = self.pipeline.db.write_scratch(move |tx| {
-                    let job = job.clone();
-                    Box::pin(async move { store_answer(tx, &job.0, &job.1, now).await })
-                });
-                let is_believed = written.await?;
-                if is_absent {
-                    self.memory.put(ask, Outcome::Absent, now);
-                }
-                is_believed
-            }
-        };
-        if !is_believed {
-            self.memory.put(ask, Outcome::Failed, now);
+        let job = std::sync::Arc::new((ask.clone(), answer));
+        let written = self.pipeline.db.write_scratch(move |tx| {
+            let job = job.clone();
+            Box::pin(async move { store_answer(tx, &job.0, &job.1, now).await })
+        });
+        if let Some(outcome) = written.await? {
+            self.memory.put(ask, outcome, now);
         }
         Ok(())
     }
@@ -235,25 +232,31 @@ impl Hosting {
     }
 }
 
-/// Stores an answer; false if it is not believed.
-async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros) -> Result<bool> {
+/// Stores an answer. Returns what is remembered instead where there is nothing to store, or it is not believed.
+async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros) -> Result<Option<Outcome>> {
     let uid = &ask.upstream.uid;
     if !upstreams::is_there(tx, uid).await? {
-        return Ok(true);
+        return Ok(None);
     }
     let key = [Value::from(uid.as_str()), Value::from(&ask.package)];
     let new = match answer {
         Answer::Same => {
             let [upstream, package] = key;
             let sql = "UPDATE upstream_documents SET fetched_at = $3 WHERE upstream = $1 AND package = $2";
-            tx.execute(sql, &[upstream, package, Value::Int(now)]).await?;
-            return Ok(true);
+            let confirmed = tx.execute(sql, &[upstream, package, Value::Int(now)]).await?;
+            // Nothing was asked that could be the same.
+            return Ok((confirmed == 0).then_some(Outcome::Failed));
         }
         Answer::Absent => {
-            tx.execute("DELETE FROM upstream_documents WHERE upstream = $1 AND package = $2", &key).await?;
-            return Ok(true);
+            // Without files: the name stays this upstream's, and no later one supplies it.
+            let [upstream, package] = key;
+            let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, fetched_at = $4
+                       WHERE upstream = $1 AND package = $2";
+            let nothing = UpstreamDocument::default().encode_to_vec();
+            let params = [upstream, package, Value::from(&nothing), Value::Int(now - FRESH + ABSENT)];
+            return Ok((tx.execute(sql, &params).await? == 0).then_some(Outcome::Absent));
         }
-        Answer::Failed => return Ok(false),
+        Answer::Failed => return Ok(Some(Outcome::Failed)),
         Answer::Document(new) => new,
     };
     if let Some(before) = find(tx, uid, &ask.package).await?
@@ -265,7 +268,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
             why,
             "a page of an upstream is not believed"
         );
-        return Ok(false);
+        return Ok(Some(Outcome::Failed));
     }
     let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -283,5 +286,5 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Value::Int(now),
     ];
     tx.execute(sql, &params).await?;
-    Ok(true)
+    Ok(None)
 }

@@ -63,8 +63,14 @@ pub enum Lookup<T> {
     Here(T),
     /// Ask the upstream, note its answer, and try again.
     Ask(Box<Ask>),
+}
+
+/// A file that the caller may have.
+#[derive(Debug)]
+pub enum AvailableFile {
+    Stored(File),
     /// Fetch the bytes from the upstream, keep them, and try again.
-    Fetch(Box<MissingFile>),
+    Missing(Box<MissingFile>),
 }
 
 /// One request of someone whom the front has authenticated.

@@ -37,7 +37,7 @@ pub(super) struct PackageFile {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) sort_key: Vec<u8>,
-    /// License that it declares; empty if that is none, or not known yet.
+    /// License that it declares; empty without one, and until it is known.
     pub(super) license: String,
     /// Length in bytes, where that is known.
     pub(super) size: Option<u64>,
@@ -70,6 +70,11 @@ impl Package {
             package: self.name.clone(),
             version: file.version.clone(),
         })
+    }
+
+    /// The package, unless its upstream has no file of it any more.
+    fn located(self) -> Result<Located> {
+        if self.files.is_empty() { Err(absent(&self.name)) } else { Ok(Located::Here(self)) }
     }
 
     /// The file with this name and digest.
@@ -110,28 +115,22 @@ pub(super) async fn locate(
         }
         let upstream = UpstreamAccess::of(&row, &hosting.pipeline.vault)?;
         let document = documents::find(tx, &upstream.uid, name).await?;
-        let is_fresh = document.as_ref().is_some_and(|document| document.is_fresh(now));
-        if !is_fresh && let Some(wanted) = wanted {
-            let package = of_upstream(tx, language, &upstream, name, document.as_ref()).await?;
-            if package.file(wanted).is_some() {
-                return Ok(Located::Here(package));
-            }
+        let package = of_upstream(tx, language, &upstream, (name, document.as_ref()), wanted.is_some()).await?;
+        if wanted.is_some_and(|wanted| package.file(wanted).is_some()) {
+            return Ok(Located::Here(package));
         }
         match (document, hosting.memory.outcome(&upstream.uid, name, now)) {
-            (Some(document), _) if is_fresh => {
-                return Ok(Located::Here(of_upstream(tx, language, &upstream, name, Some(&document)).await?));
-            }
-            (_, Some(Outcome::Absent)) => {}
-            (Some(document), Some(Outcome::Failed)) if document.is_usable(now) => {
-                let stale_since = Some(document.fetched_at);
-                let package = of_upstream(tx, language, &upstream, name, Some(&document)).await?;
-                return Ok(Located::Here(Package { stale_since, ..package }));
+            (Some(document), _) if document.is_fresh(now) => return package.located(),
+            (None, Some(Outcome::Absent)) => {}
+            // What is not on an old page may be on a new one.
+            (Some(document), Some(Outcome::Failed)) if document.is_usable(now) && wanted.is_none() => {
+                return Package { stale_since: Some(document.fetched_at), ..package }.located();
             }
             (_, Some(Outcome::Failed)) => {
                 let text = format!("the upstream {} does not answer: try again in a few seconds", upstream.name);
                 return Err(Error::new(Reason::Unavailable, text));
             }
-            (document, None) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
+            (document, _) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
         }
     }
     Err(absent(name))
@@ -188,7 +187,8 @@ pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Langua
         return Ok(());
     }
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
-        if row.language == language && documents::find(tx, &row.uid, name).await?.is_some() {
+        let document = documents::find(tx, &row.uid, name).await?.filter(|_| row.language == language);
+        if document.is_some_and(|document| document.has_files()) {
             let text = format!(
                 "the upstream {} has a package {name}, which the organization installs: publish under another name, or \
                  have an owner reserve this one",
@@ -201,20 +201,22 @@ pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Langua
 }
 
 /// The package as its document and the files that are stored say. A stored file keeps its digest, whatever the document says
-/// now, and stays if the document has lost it.
+/// now. One that the document has lost is there for those who name it, `with_lost`; a page does not show it, since upstreams
+/// delete what is malicious.
 async fn of_upstream(
     tx: &mut ReadTx,
     language: Language,
     upstream: &UpstreamAccess,
-    name: &str,
-    document: Option<&DocumentRow>,
+    (name, document): (&str, Option<&DocumentRow>),
+    with_lost: bool,
 ) -> Result<Package> {
     let mut files: Vec<PackageFile> = document.map(|document| document.files(language)).unwrap_or_default();
     for stored in upstream_files::stored_files(tx, &upstream.uid, name).await? {
         match files.iter_mut().find(|file| file.name == stored.name) {
             Some(file) if file.sha256 == stored.sha256 => (file.license, file.is_stored) = (stored.license, true),
             Some(file) => *file = stored.file(language),
-            None => files.push(stored.file(language)),
+            None if with_lost => files.push(stored.file(language)),
+            None => {}
         }
     }
     let packages = std::collections::BTreeSet::from([name]);

@@ -12,7 +12,7 @@ use super::notes::Note;
 use super::package::{Located, Package, PackageFile, absent, locate};
 use super::upstream_files::MissingFile;
 use super::views::View;
-use super::{HostClient, HostError, Hosting, Lookup, Withheld};
+use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
 use crate::ecosystems::Language;
 use crate::policy::decide::Refusal;
 use crate::policy::purl;
@@ -124,7 +124,7 @@ impl Hosting {
         path: Option<&str>,
         (sha256, name): (&str, &str),
         is_metadata: bool,
-    ) -> Result<Lookup<File>, HostError> {
+    ) -> Result<Lookup<AvailableFile>, HostError> {
         let Some(package) = bowline_packages::package_of_file(name) else { return Err(absent(name).into()) };
         let of = (self.clone(), client.clone(), path.map(str::to_owned), package, sha256.to_owned(), name.to_owned());
         let read = self.pipeline.db.read(move |tx| {
@@ -134,7 +134,7 @@ impl Hosting {
                 let (wanted, now) = ((sha256.as_str(), name.as_str()), client.now());
                 let package = match locate(tx, &hosting, &view, (LANGUAGE, &package), Some(wanted), now).await? {
                     Located::Here(package) => package,
-                    Located::Ask(ask) => return Ok((Lookup::Ask(ask), Decided::new(), None)),
+                    Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                 };
                 let file = package.file(wanted).ok_or_else(|| absent(&name))?;
                 let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, &package).await?;
@@ -148,14 +148,17 @@ impl Hosting {
                 let is_stored = is_metadata || file.is_stored;
                 let blob = package_files::find(tx, &package.repository, &digest).await?;
                 let found = match blob.filter(|_| is_stored) {
-                    Some(blob) => Lookup::Here(File { digest, blob }),
-                    None => Lookup::Fetch(Box::new(missing_file(&package, file, &gate, is_metadata)?)),
+                    Some(blob) => AvailableFile::Stored(File { digest, blob }),
+                    None => AvailableFile::Missing(Box::new(missing_file(&package, file, &gate, is_metadata)?)),
                 };
                 let served = package.served(view.scope.root(), LANGUAGE, file).filter(|_| !is_metadata);
-                Ok::<_, HostError>((found, decided, served))
+                Ok::<_, HostError>(Lookup::Here((found, decided, served)))
             })
         });
-        let (mut found, decided, served) = read.await?;
+        let (mut found, decided, served) = match read.await? {
+            Lookup::Here(found) => found,
+            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
+        };
         let mut withheld = None;
         for (note, refused) in decided {
             match (&mut found, refused) {
@@ -164,20 +167,19 @@ impl Hosting {
                     withheld = withheld.or(Some(refused));
                 }
                 // What policies only log is noted once, when the file is served: clients look again after a fetch.
-                (Lookup::Here(_), None) => self.notes.add(note),
-                (Lookup::Fetch(file), None) => file.logged.push(note),
-                (Lookup::Ask(_), None) => {}
+                (AvailableFile::Stored(_), None) => self.notes.add(note),
+                (AvailableFile::Missing(file), None) => file.logged.push(note),
             }
         }
         if let Some(withheld) = withheld {
             return Err(HostError::Withheld(withheld));
         }
-        match &mut found {
-            Lookup::Here(file) => served.into_iter().for_each(|one| self.served.add(one, &file.digest, client.now())),
-            Lookup::Fetch(file) => file.served = served,
-            Lookup::Ask(_) => {}
+        match (&mut found, served) {
+            (AvailableFile::Stored(file), Some(served)) => self.served.add(served, &file.digest, client.now()),
+            (AvailableFile::Missing(file), served) => file.served = served,
+            (AvailableFile::Stored(_), None) => {}
         }
-        Ok(found)
+        Ok(Lookup::Here(found))
     }
 }
 

@@ -56,6 +56,7 @@ async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
         etag: text(header::ETAG),
         last_modified: text(header::LAST_MODIFIED),
         serial: text(HeaderName::from_static("x-pypi-last-serial")).parse().unwrap_or(0),
+        is_quarantined: false,
         document: UpstreamDocument::default(),
     };
     let is_json = text(header::CONTENT_TYPE).split(';').next().is_some_and(|kind| kind.trim().ends_with("json"));
@@ -70,7 +71,8 @@ async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
             Ok(of_html(&String::from_utf8_lossy(&body), &url, &package))
         }
     });
-    new.document.files = reading.await.map_err(|error| error.to_string())??;
+    let read = reading.await.map_err(|error| error.to_string())??;
+    (new.document.files, new.is_quarantined) = (read.files, read.is_quarantined);
     Ok(Answer::Document(new))
 }
 
@@ -85,9 +87,29 @@ fn conditions(ask: &Ask) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
+/// What a page says.
+#[derive(Debug, Default)]
+struct ReadPage {
+    files: Vec<UpstreamFile>,
+    /// Whether the index withholds the project (PEP 792): it has no files then.
+    is_quarantined: bool,
+}
+
+/// The word for that.
+const QUARANTINED: &str = "quarantined";
+
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct Page {
     files: Vec<File>,
+    #[serde(default)]
+    project_status: ProjectStatus,
+}
+
+#[derive(Default, Deserialize)]
+struct ProjectStatus {
+    #[serde(default)]
+    status: String,
 }
 
 #[derive(Deserialize)]
@@ -144,7 +166,7 @@ impl Default for Metadata {
     }
 }
 
-fn of_json(body: &[u8], base: &Url, package: &str) -> Result<Vec<UpstreamFile>, String> {
+fn of_json(body: &[u8], base: &Url, package: &str) -> Result<ReadPage, String> {
     let page: Page = serde_json::from_slice(body).map_err(|error| format!("the page does not parse: {error}"))?;
     if page.files.len() > FILES {
         return Err(format!("the page has more than {FILES} files"));
@@ -173,44 +195,53 @@ fn of_json(body: &[u8], base: &Url, package: &str) -> Result<Vec<UpstreamFile>, 
         };
         usable(facts, base, package)
     };
-    Ok(page.files.into_iter().filter_map(file).collect())
+    let is_quarantined = page.project_status.status == QUARANTINED;
+    Ok(ReadPage { files: page.files.into_iter().filter_map(file).collect(), is_quarantined })
 }
 
 /// Reads the links of a page, in time linear in its length.
-fn of_html(text: &str, base: &Url, package: &str) -> Vec<UpstreamFile> {
-    let links = Links { base: base.clone(), package: package.to_owned(), files: RefCell::default() };
+fn of_html(text: &str, base: &Url, package: &str) -> ReadPage {
+    let links = Links { base: base.clone(), package: package.to_owned(), page: RefCell::default() };
     let tokenizer = Tokenizer::new(links, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(text));
     let _ = tokenizer.feed(&input);
     tokenizer.end();
-    tokenizer.sink.files.take()
+    tokenizer.sink.page.take()
 }
 
 struct Links {
     base: Url,
     package: String,
-    files: RefCell<Vec<UpstreamFile>>,
+    page: RefCell<ReadPage>,
 }
 
 impl TokenSink for Links {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        if let Token::TagToken(tag) = &token
-            && tag.kind == TagKind::StartTag
-            && &*tag.name == "a"
-            && self.files.borrow().len() < FILES
-        {
-            self.files.borrow_mut().extend(link(tag).and_then(|facts| usable(facts, &self.base, &self.package)));
+        let Token::TagToken(tag) = &token else { return TokenSinkResult::Continue };
+        let mut page = self.page.borrow_mut();
+        match (tag.kind, &*tag.name) {
+            (TagKind::StartTag, "a") if page.files.len() < FILES => {
+                page.files.extend(link(tag).and_then(|facts| usable(facts, &self.base, &self.package)));
+            }
+            (TagKind::StartTag, "meta") if attribute(tag, "name").as_deref() == Some("pypi:project-status") => {
+                page.is_quarantined = attribute(tag, "content").as_deref() == Some(QUARANTINED);
+            }
+            _ => {}
         }
         TokenSinkResult::Continue
     }
 }
 
+fn attribute(tag: &Tag, name: &str) -> Option<String> {
+    tag.attrs.iter().find(|one| &*one.name.local == name).map(|one| one.value.to_string())
+}
+
 /// What a link says of a file.
 fn link(tag: &Tag) -> Option<UpstreamFile> {
-    let attribute = |name: &str| tag.attrs.iter().find(|one| &*one.name.local == name).map(|one| one.value.to_string());
+    let attribute = |name: &str| attribute(tag, name);
     let href = attribute("href")?;
     let (url, fragment) = href.split_once('#').unwrap_or((&href, ""));
     let last = url.split('?').next().unwrap_or(url).rsplit('/').next().unwrap_or_default();
@@ -279,7 +310,7 @@ mod tests {
             { "filename": "foo-bar-one.tar.gz", "url": "x", "hashes": { "sha256": sha } },
             { "filename": "foo-bar-2.0.tar.gz", "url": "file:///etc/passwd", "hashes": { "sha256": sha } },
         ] });
-        let files = of_json(page.to_string().as_bytes(), &base(), "foo-bar").expect("a page");
+        let files = of_json(page.to_string().as_bytes(), &base(), "foo-bar").expect("a page").files;
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["foo_bar-1.0-py3-none-any.whl", "foo-bar-1.1.tar.gz"]);
         let (wheel, sdist) = (&files[0], &files[1]);
@@ -298,11 +329,22 @@ mod tests {
              data-yanked=\"\" data-dist-info-metadata=\"sha256={sha}\">x</a><br>\
              <A HREF='/p/foo-bar-1.1%2Blocal.tar.gz#sha256={sha}'>y</A><a href=\"foo-bar-2.tar.gz\">no digest</a><a>"
         );
-        let files = of_html(&page, &base(), "foo-bar");
+        let files = of_html(&page, &base(), "foo-bar").files;
         assert_eq!(files.len(), 2, "{files:?}");
         assert_eq!(files[0].url, "https://a.example/simple/foo_bar-1.0-py3-none-any.whl");
         assert_eq!((files[0].requires_python.as_str(), files[0].yanked), (">=3.9", true));
         assert_eq!((files[0].yanked_reason.as_str(), &files[0].metadata_sha256), ("", &sha));
         assert_eq!((files[1].name.as_str(), files[1].version.as_str()), ("foo-bar-1.1+local.tar.gz", "1.1+local"));
+    }
+
+    #[test]
+    fn an_index_says_what_it_withholds() {
+        for (status, wanted) in [("quarantined", true), ("archived", false)] {
+            let json = serde_json::json!({ "files": [], "project-status": { "status": status } }).to_string();
+            let html = format!("<head><meta name=\"pypi:project-status\" content=\"{status}\"></head>");
+            let found = [of_json(json.as_bytes(), &base(), "a").expect("a page"), of_html(&html, &base(), "a")];
+            assert_eq!(found.map(|page| page.is_quarantined), [wanted; 2], "{status}");
+        }
+        assert!(!of_json(b"{\"files\":[]}", &base(), "a").expect("a page").is_quarantined);
     }
 }
