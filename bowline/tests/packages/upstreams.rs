@@ -241,6 +241,30 @@ async fn the_first_upstream_that_has_a_package_supplies_all_of_it(server: &TestS
     assert_eq!(outer.seen(), Vec::<String>::new());
 }
 
+async fn stored_pages_are_bounded(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 30);
+    index.publish(server, "bar", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    client.project("foo").await;
+    // As many as there may be, each older than the first.
+    let db = &server.server().parts().storage.db;
+    let filled = db.write(|tx| {
+        Box::pin(async move {
+            let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at)
+                       WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+                       SELECT upstream, 'p' || i, '', '', 0, document, i FROM n, upstream_documents WHERE package = 'foo'";
+            tx.execute(sql, &[]).await.map_err(bowline_core::Error::from)
+        })
+    });
+    assert_eq!(filled.await.unwrap(), 9999);
+    client.project("bar").await;
+    assert_eq!(number(server, "SELECT count(*) FROM upstream_documents").await, 9901);
+    assert_eq!(number(server, "SELECT min(fetched_at) FROM upstream_documents").await, 101);
+    client.project("foo").await;
+    assert_eq!(index.seen(), ["/simple/foo/", "/simple/bar/"]);
+}
+
 async fn others_have_no_part_in_the_upstreams_of_an_organization(server: &TestServer) {
     let index = FakeIndex::start().await;
     index.publish(server, "foo", "1.0", 30);
@@ -317,6 +341,7 @@ each_engine!(
     names_of_packages_of_groups_are_not_requested,
     reserved_names_are_not_requested,
     the_first_upstream_that_has_a_package_supplies_all_of_it,
+    stored_pages_are_bounded,
     others_have_no_part_in_the_upstreams_of_an_organization,
     upstreams_are_set_listed_and_deleted,
 );

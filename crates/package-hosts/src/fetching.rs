@@ -23,7 +23,7 @@ use crate::python;
 use crate::upstreams::UpstreamClient;
 
 /// Requests to upstreams under way in this process, and for one organization.
-const REQUESTS: usize = 128;
+const REQUESTS: usize = 512;
 const REQUESTS_BY_ORGANIZATION: usize = 64;
 /// How long a request waits for others to end, and between two looks whether they have.
 const PATIENCE: Duration = Duration::from_secs(20);

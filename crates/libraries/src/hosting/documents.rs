@@ -24,6 +24,9 @@ const ABSENT: Micros = 60 * SECOND;
 const FAILED: Micros = 10 * SECOND;
 /// Answers that are remembered.
 const ANSWERS: usize = 20_000;
+/// Documents of an upstream, and how many are forgotten at once where there are as many.
+const DOCUMENTS: i64 = 10_000;
+const FORGOTTEN: i64 = 100;
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -259,7 +262,11 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Answer::Failed => return Ok(Some(Outcome::Failed)),
         Answer::Document(new) => new,
     };
-    if let Some(before) = find(tx, uid, &ask.package).await?
+    let before = find(tx, uid, &ask.package).await?;
+    if before.is_none() {
+        make_room(tx, uid).await?;
+    }
+    if let Some(before) = before
         && let Some(why) = before.contradicts(new).filter(|_| before.is_usable(now))
     {
         tracing::warn!(
@@ -287,4 +294,18 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
     ];
     tx.execute(sql, &params).await?;
     Ok(None)
+}
+
+/// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names.
+async fn make_room(tx: &mut WriteTx, upstream: &Uidp) -> Result<()> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 LIMIT $2) AS stored";
+    let params = [Value::from(upstream.as_str()), Value::Int(DOCUMENTS)];
+    let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
+    if count < DOCUMENTS {
+        return Ok(());
+    }
+    let sql = "DELETE FROM upstream_documents WHERE upstream = $1 AND package IN
+                 (SELECT package FROM upstream_documents WHERE upstream = $1 ORDER BY fetched_at LIMIT $2)";
+    tx.execute(sql, &[Value::from(upstream.as_str()), Value::Int(FORGOTTEN)]).await?;
+    Ok(())
 }

@@ -33,6 +33,7 @@ CREATE TABLE upstream_documents (
   fetched_at BIGINT NOT NULL,
   PRIMARY KEY (upstream, package)
 );
+CREATE INDEX upstream_documents_by_age ON upstream_documents (upstream, fetched_at);
 
 -- Files whose bytes are stored. A name keeps its digest, whatever the upstream says later.
 CREATE TABLE upstream_files (
