@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
+use http::header::LOCATION;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::redirect;
 use serde_json::Value;
@@ -172,6 +175,20 @@ impl Opened {
         }
         Ok(body.freeze())
     }
+}
+
+/// The `authorization` header of an account, by HTTP Basic.
+pub fn basic_authorization(username: &str, password: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{username}:{password}")))
+}
+
+/// Where a response of `from` redirects to; the client follows none by itself.
+///
+/// # Errors
+/// `InvalidUrl` without an address.
+pub fn redirect_target(headers: &HeaderMap, from: &Url) -> Result<Url, FetchError> {
+    let text = headers.get(LOCATION).and_then(|value| value.to_str().ok()).ok_or(FetchError::InvalidUrl)?;
+    from.join(text).map_err(|_| FetchError::InvalidUrl)
 }
 
 /// What a [`GuardedClient`] is built from.

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bowline_authn::guarded::{FetchError, GuardedClient, Limits, Opened, Request};
+use bowline_authn::guarded::{
+    FetchError, GuardedClient, Limits, Opened, Request, basic_authorization, redirect_target,
+};
 use bowline_core::{Clock, Micros};
 use bowline_fronts::SingleFlight;
 use bowline_registry::content::{Credentials, UpstreamConfig};
@@ -129,7 +129,7 @@ impl Upstream {
                 }
                 (proof, is_fresh) = (Some(header), true);
             } else if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
-                let next = location(opened.headers(), &url)?;
+                let next = redirect_target(opened.headers(), &url)?;
                 if next.origin() != url.origin() {
                     // Credentials for one host are not sent to another.
                     (proof, is_fresh, is_home) = (None, false, false);
@@ -228,7 +228,7 @@ fn away(error: FetchError) -> Problem {
 }
 
 fn basic(account: &Credentials) -> String {
-    format!("Basic {}", STANDARD.encode(format!("{}:{}", account.username, account.password)))
+    basic_authorization(&account.username, &account.password)
 }
 
 /// `https://host/name` and `manifests/1` make `https://host/v2/name/manifests/1`.
@@ -250,11 +250,6 @@ fn request(method: Method, url: &Url, accept: &str, proof: Option<&str>) -> Resu
         headers.insert(header::AUTHORIZATION, proof);
     }
     Ok(Request { method, url: url.as_str().to_owned(), headers, body: Bytes::new() })
-}
-
-fn location(headers: &HeaderMap, from: &Url) -> Result<Url, FetchError> {
-    let text = headers.get(header::LOCATION).and_then(|value| value.to_str().ok()).ok_or(FetchError::InvalidUrl)?;
-    from.join(text).map_err(|_| FetchError::InvalidUrl)
 }
 
 #[cfg(test)]

@@ -5,9 +5,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bowline_authn::guarded::{FetchError, GuardedClient, Opened, Request};
+use bowline_authn::guarded::{FetchError, GuardedClient, Opened, Request, basic_authorization, redirect_target};
 use bowline_libraries::hosting::UpstreamAccess;
 use bytes::Bytes;
 use url::Url;
@@ -52,20 +50,15 @@ impl UpstreamClient {
             if !is_moved {
                 return Ok((opened, url));
             }
-            url = location(opened.headers(), &url)?;
+            url = redirect_target(opened.headers(), &url)?;
         }
         Err(FetchError::Status(StatusCode::LOOP_DETECTED.as_u16()))
     }
 }
 
 fn basic((username, password): &(String, String)) -> Result<HeaderValue, FetchError> {
-    let text = format!("Basic {}", STANDARD.encode(format!("{username}:{password}")));
-    let mut value = HeaderValue::from_str(&text).map_err(|_| FetchError::InvalidUrl)?;
+    let mut value =
+        HeaderValue::from_str(&basic_authorization(username, password)).map_err(|_| FetchError::InvalidUrl)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-fn location(headers: &HeaderMap, from: &Url) -> Result<Url, FetchError> {
-    let text = headers.get(header::LOCATION).and_then(|value| value.to_str().ok()).ok_or(FetchError::InvalidUrl)?;
-    from.join(text).map_err(|_| FetchError::InvalidUrl)
 }

@@ -5,6 +5,7 @@ use bowline_contract::bowline::libraries::v1::rpc::package_upstreams::{DeleteUps
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, Vault, handler};
 use bowline_registry::content::package_files;
+use bowline_registry::content::replication::credentials::{self, Account, Password, WrongAccount};
 use bowline_resources::kinds::PACKAGE_UPSTREAM;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -191,27 +192,26 @@ async fn set(
     Ok(changed.with_event(&uid, &event))
 }
 
-/// The sealed password that an upstream has from now on. The stored one stays only with the same address and user name:
-/// with another address it would be sent to whatever host that is, at the request of a caller who does not know it.
+/// The sealed password that an upstream has from now on.
 fn sealed(vault: &Vault, uid: &Uidp, before: Option<&UpstreamRow>, given: &own::PackageUpstream) -> Result<Vec<u8>> {
+    let stored = before.filter(|before| !before.password.is_empty());
+    let account = stored.map(|before| Account { url: &before.url, username: &before.username });
+    let after = Account { url: &given.url, username: &given.username };
     let refused = |text| Err(Error::invalid_field("upstream.password", text));
-    match (given.username.is_empty(), given.password.is_empty()) {
-        (true, true) => Ok(Vec::new()),
-        (true, false) => refused("must be given together with upstream.username"),
-        (false, false) => match before {
-            Some(before) if before.password(vault)?.as_ref() == Some(&given.password) => Ok(before.password.clone()),
-            _ => Ok(vault.seal(&context(uid.as_str()), given.password.as_bytes())),
-        },
-        (false, true) => match before.filter(|before| !before.password.is_empty()) {
-            Some(before) if (&before.url, &before.username) == (&given.url, &given.username) => {
-                Ok(before.password.clone())
-            }
-            Some(_) => refused(
-                "must be given again together with another address or user name: the stored one is for \
-                                those of before",
-            ),
-            None => refused("must be given together with upstream.username; leave both out for anonymous requests"),
-        },
+    match (credentials::change(account, after, given.password.clone()), stored) {
+        (Ok(Password::Gone), _) => Ok(Vec::new()),
+        (Ok(Password::Given(password)), Some(before)) if before.password(vault)?.as_ref() == Some(&password) => {
+            Ok(before.password.clone())
+        }
+        (Ok(Password::Given(password)), _) => Ok(vault.seal(&context(uid.as_str()), password.as_bytes())),
+        (Ok(Password::Unchanged), before) => Ok(before.map(|before| before.password.clone()).unwrap_or_default()),
+        (Err(WrongAccount::NoUsername), _) => refused("must be given together with upstream.username"),
+        (Err(WrongAccount::NoPassword), _) => {
+            refused("must be given together with upstream.username; leave both out for anonymous requests")
+        }
+        (Err(WrongAccount::Other), _) => refused(
+            "must be given again together with another address or user name: the stored one is for those of before",
+        ),
     }
 }
 

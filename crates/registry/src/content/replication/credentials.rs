@@ -26,7 +26,7 @@ impl fmt::Debug for Credentials {
 
 /// What becomes of the stored password.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Password {
+pub enum Password {
     Unchanged,
     /// The upstream has no password any more.
     Gone,
@@ -34,27 +34,64 @@ pub(crate) enum Password {
     Given(String),
 }
 
-/// Takes the password out of an upstream that is to be stored, and sets whether it has one. The stored
-/// password stays only with the same address and user name. With another address it would be sent to whatever
-/// host that is, at the request of a caller who does not know it.
+/// What a password is good for.
+#[derive(Clone, Copy)]
+pub struct Account<'a> {
+    /// Address of the upstream.
+    pub url: &'a str,
+    /// Empty for anonymous requests.
+    pub username: &'a str,
+}
+
+/// Why an upstream cannot be set with this account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrongAccount {
+    /// A password without a user name.
+    NoUsername,
+    /// A user name, and no password is stored.
+    NoPassword,
+    /// The stored password is for another address or user name.
+    Other,
+}
+
+/// What becomes of the password of an upstream, whose account was `before` if it has one, and for which `given` comes with the
+/// change, empty for none. The stored password stays only with the same address and user name. With another address it would
+/// be sent to whatever host that is, at the request of a caller who does not know it.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for a user name without a password, and for a password without a user name.
+/// Why the change cannot be made.
+pub fn change(
+    before: Option<Account<'_>>,
+    after: Account<'_>,
+    given: String,
+) -> std::result::Result<Password, WrongAccount> {
+    match (after.username.is_empty(), given.is_empty()) {
+        (true, true) => Ok(Password::Gone),
+        (true, false) => Err(WrongAccount::NoUsername),
+        (false, false) => Ok(Password::Given(given)),
+        (false, true) => {
+            let before = before.ok_or(WrongAccount::NoPassword)?;
+            let is_same = before.url.trim_end_matches('/') == after.url.trim_end_matches('/');
+            let is_same = is_same && before.username == after.username;
+            if is_same { Ok(Password::Unchanged) } else { Err(WrongAccount::Other) }
+        }
+    }
+}
+
+/// Takes the password out of an upstream that is to be stored, and sets whether it has one.
+///
+/// # Errors
+/// INVALID_ARGUMENT for an account that cannot be: see [`change`].
 pub(crate) fn settle(before: Option<&Upstream>, after: Option<&mut Upstream>) -> Result<Password> {
     let Some(after) = after else { return Ok(Password::Gone) };
-    let password = std::mem::take(&mut after.password);
+    let given = std::mem::take(&mut after.password);
     after.has_password = !after.username.is_empty();
-    if after.username.is_empty() {
-        return if password.is_empty() { Ok(Password::Gone) } else { Err(Error::invalid_field(USERNAME, NO_USERNAME)) };
-    }
-    if !password.is_empty() {
-        return Ok(Password::Given(password));
-    }
-    match before.filter(|before| before.has_password) {
-        None => Err(Error::invalid_field(PASSWORD, NO_PASSWORD)),
-        Some(before) if account(before) == account(after) => Ok(Password::Unchanged),
-        Some(_) => Err(Error::invalid_field(PASSWORD, OTHER_ACCOUNT)),
-    }
+    let before = before.filter(|before| before.has_password).map(account);
+    change(before, account(after), given).map_err(|wrong| match wrong {
+        WrongAccount::NoUsername => Error::invalid_field(USERNAME, NO_USERNAME),
+        WrongAccount::NoPassword => Error::invalid_field(PASSWORD, NO_PASSWORD),
+        WrongAccount::Other => Error::invalid_field(PASSWORD, OTHER_ACCOUNT),
+    })
 }
 
 const USERNAME: &str = "upstream.username";
@@ -65,9 +102,8 @@ const NO_PASSWORD: &str = "upstream.password must be given together with upstrea
 const OTHER_ACCOUNT: &str = "upstream.password must be given again together with another upstream.url or \
                              upstream.username: the stored one is for the address and the user name of before";
 
-/// What a password is good for.
-fn account(upstream: &Upstream) -> (&str, &str) {
-    (upstream.url.trim_end_matches('/'), &upstream.username)
+fn account(upstream: &Upstream) -> Account<'_> {
+    Account { url: &upstream.url, username: &upstream.username }
 }
 
 /// The sealed password of the upstream of a group's or repository's policy; empty without one.
