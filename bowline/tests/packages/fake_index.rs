@@ -101,6 +101,20 @@ impl FakeIndex {
         bytes
     }
 
+    /// The same of these bytes, uploaded long ago.
+    pub(crate) fn publish_bytes(&self, server: &TestServer, name: &str, version: &str, bytes: &[u8]) {
+        self.list(server, (name, version), 30, bytes.to_vec());
+    }
+
+    /// The same of a wheel of more than 200 KB.
+    pub(crate) fn publish_large_wheel(&self, server: &TestServer, name: &str, version: &str) -> Vec<u8> {
+        let content = metadata(name, version, "License-Expression: MIT\n").into_bytes();
+        let padding = ("padding.bin".to_owned(), vec![7; 200_000]);
+        let bytes = zip(&[padding, (format!("{name}-{version}.dist-info/METADATA"), content)]);
+        self.publish_bytes(server, name, version, &bytes);
+        bytes
+    }
+
     /// The same of a file of at least so many bytes, which is no archive.
     pub(crate) fn publish_large(&self, server: &TestServer, name: &str, version: &str, size: usize) -> Vec<u8> {
         let bytes: Vec<u8> = name.bytes().chain((0..size).map(|at| (at % 251) as u8)).collect();

@@ -162,6 +162,22 @@ async fn malware_and_licenses_are_withheld(server: &TestServer) {
     assert_eq!(client.project("foo").await["files"][0]["yanked"], why);
 }
 
+async fn a_license_is_looked_for_before_the_first_byte(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    // Large enough to be served while it is fetched, were it not for the policy.
+    let bytes = index.publish_large_wheel(server, "big", "1.0");
+    // The same bytes under another name.
+    index.publish_bytes(server, "copy", "1.0", &bytes);
+    let (org, owner, client) = installer(server, &index).await;
+    bind(&owner, &org, "ENFORCED", json!({ "name": "rules", "blockedLicenses": ["MIT"] })).await;
+    let refused = sentence(&client.file(&client.project("big").await, 0).await, 403);
+    assert_eq!(refused, "Blocked by policy rules: pkg:pypi/big@1.0 has the license MIT");
+    // What the copy says of itself is about another package.
+    let refused = sentence(&client.file(&client.project("copy").await, 0).await, 502);
+    assert!(refused.ends_with("is no archive whose license can be read, so it is not served"), "{refused}");
+    assert_eq!(number(server, "SELECT count(*) FROM upstream_files").await, 1);
+}
+
 async fn names_of_packages_of_groups_are_not_requested(server: &TestServer) {
     let index = FakeIndex::start().await;
     index.publish(server, "secret", "9.9", 30);
@@ -338,6 +354,7 @@ each_engine!(
     drafts_are_compared_over_what_was_served,
     a_file_that_came_to_an_old_version_is_young,
     malware_and_licenses_are_withheld,
+    a_license_is_looked_for_before_the_first_byte,
     names_of_packages_of_groups_are_not_requested,
     reserved_names_are_not_requested,
     the_first_upstream_that_has_a_package_supplies_all_of_it,

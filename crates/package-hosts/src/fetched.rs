@@ -86,10 +86,11 @@ impl PackageHosts {
         Ok(())
     }
 
-    /// The license that a file declares; empty if it cannot be read.
-    async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Refused> {
+    /// The license that a file declares. Where no policy is about licenses, it is empty if the file cannot be read.
+    async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Problem> {
         match self.inspect(&wanted.name, digest, stored).await? {
             Ok(distribution) => Ok(distribution.license),
+            Err(_) if !wanted.is_free_to_stream => Err(Problem::Wrong("is no archive whose license can be read")),
             Err(refusal) => {
                 tracing::info!(file = wanted.name, %refusal, "the license of a fetched file is not known");
                 Ok(String::new())
