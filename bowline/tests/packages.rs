@@ -8,6 +8,8 @@ mod fake_index;
 mod hostile;
 #[path = "packages/keeping.rs"]
 mod keeping;
+#[path = "packages/kept_pages.rs"]
+mod kept_pages;
 #[path = "packages/publishing.rs"]
 mod publishing;
 #[path = "packages/reaching.rs"]

@@ -306,4 +306,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0057_package_upstreams.sql"),
         postgres: include_str!("../migrations/postgres/0057_package_upstreams.sql"),
     },
+    Migration {
+        version: 58,
+        name: "package_revisions",
+        sqlite: include_str!("../migrations/sqlite/0058_package_revisions.sql"),
+        postgres: include_str!("../migrations/postgres/0058_package_revisions.sql"),
+    },
 ];

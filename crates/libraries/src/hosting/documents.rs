@@ -80,9 +80,9 @@ pub struct Ask {
 }
 
 impl Ask {
-    pub(super) fn new(upstream: UpstreamAccess, package: &str, document: Option<DocumentRow>) -> Ask {
-        let is_answered = document.is_some();
-        let (etag, last_modified) = document.map(|row| (row.etag, row.last_modified)).unwrap_or_default();
+    pub(super) fn new(upstream: UpstreamAccess, package: &str, head: Option<DocumentHead>) -> Ask {
+        let is_answered = head.is_some();
+        let (etag, last_modified) = head.map(|head| (head.etag, head.last_modified)).unwrap_or_default();
         Ask { upstream, package: package.into(), etag, last_modified, is_answered }
     }
 }
@@ -140,22 +140,27 @@ impl Memory {
     }
 }
 
-/// A document as it is stored.
-pub(super) struct DocumentRow {
+/// What is stored about a document. It differs from that of any other answer of the upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DocumentHead {
     etag: String,
     last_modified: String,
     serial: i64,
-    document: UpstreamDocument,
+    /// Length of the stored document in bytes.
+    length: i64,
+    /// When the upstream confirmed it last.
     pub(super) fetched_at: Micros,
 }
 
-impl DocumentRow {
-    fn read(row: &Row<'_>) -> Result<DocumentRow> {
-        Ok(DocumentRow {
+const HEAD: &str = "etag, last_modified, serial, length(document), fetched_at";
+
+impl DocumentHead {
+    fn read(row: &Row<'_>) -> Result<DocumentHead> {
+        Ok(DocumentHead {
             etag: row.text(0)?,
             last_modified: row.text(1)?,
             serial: row.int(2)?,
-            document: UpstreamDocument::decode(row.bytes(3)?.as_slice()).map_err(Error::internal)?,
+            length: row.int(3)?,
             fetched_at: row.int(4)?,
         })
     }
@@ -166,6 +171,19 @@ impl DocumentRow {
 
     pub(super) fn is_usable(&self, now: Micros) -> bool {
         now < self.fetched_at.saturating_add(USABLE)
+    }
+}
+
+/// A document as it is stored.
+pub(super) struct DocumentRow {
+    pub(super) head: DocumentHead,
+    document: UpstreamDocument,
+}
+
+impl DocumentRow {
+    fn read(row: &Row<'_>) -> Result<DocumentRow> {
+        let document = UpstreamDocument::decode(row.bytes(5)?.as_slice()).map_err(Error::internal)?;
+        Ok(DocumentRow { head: DocumentHead::read(row)?, document })
     }
 
     /// Whether the upstream has the package; it may have had it once.
@@ -197,7 +215,7 @@ impl DocumentRow {
         let (before, after) = (self.document.files.len(), new.document.files.len());
         match () {
             () if new.is_quarantined => None,
-            () if self.serial > new.serial && new.serial > 0 => Some("it is older than the stored one"),
+            () if self.head.serial > new.serial && new.serial > 0 => Some("it is older than the stored one"),
             () if before >= MANY && after < before / 2 => Some("it lost more than half of its files"),
             () => None,
         }
@@ -206,9 +224,14 @@ impl DocumentRow {
 
 /// The document of a package at an upstream.
 pub(super) async fn find(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<DocumentRow>> {
-    let sql = "SELECT etag, last_modified, serial, document, fetched_at FROM upstream_documents
-               WHERE upstream = $1 AND package = $2";
-    tx.query_opt(sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentRow::read).await
+    let sql = format!("SELECT {HEAD}, document FROM upstream_documents WHERE upstream = $1 AND package = $2");
+    tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentRow::read).await
+}
+
+/// The same without the document itself.
+pub(super) async fn find_head(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<DocumentHead>> {
+    let sql = format!("SELECT {HEAD} FROM upstream_documents WHERE upstream = $1 AND package = $2");
+    tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentHead::read).await
 }
 
 impl Hosting {
@@ -267,7 +290,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         make_room(tx, uid).await?;
     }
     if let Some(before) = before
-        && let Some(why) = before.contradicts(new).filter(|_| before.is_usable(now))
+        && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
     {
         tracing::warn!(
             upstream = ask.upstream.name,

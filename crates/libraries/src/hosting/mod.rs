@@ -4,7 +4,7 @@
 //! A view is a group as a client names it, and what of its packages the caller may read: its own and those of the groups
 //! above it. Who publishes below a group changes nothing for those who read the group itself. Of two packages of one name
 //! the nearest counts, whole. What no group has comes from the upstreams of the organization: `package` finds it,
-//! `documents` and `upstream_files` store it. This module decides what to request, and the front requests it. To add an
+//! `documents` and `upstream_files` store it; `pages` keeps what was made of it. This module decides what to request, and the front requests it. To add an
 //! ecosystem, write what its protocol asks for next to `python`.
 
 mod documents;
@@ -12,6 +12,7 @@ mod files;
 mod gate;
 mod notes;
 mod package;
+mod pages;
 mod publishing;
 mod python;
 mod repositories;
@@ -38,6 +39,7 @@ pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub use notes::flush as flush_notes;
 pub(crate) use package::{UpstreamFacts, upstream_facts};
+pub use pages::RenderedPage;
 pub use publishing::{NewBlob, NewFile, Published, Publishing};
 pub use python::{File, Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
@@ -55,6 +57,7 @@ pub struct Hosting {
     notes: Arc<notes::Notes>,
     memory: Arc<documents::Memory>,
     served: Arc<served::Served>,
+    pages: Arc<pages::Pages>,
 }
 
 /// What a request leads to.
@@ -139,8 +142,8 @@ impl From<StoreError> for HostError {
 impl Hosting {
     /// Over the pipeline's storage; blobs are linked as the registry links them.
     pub fn new(pipeline: Arc<Pipeline>, registry: Registry) -> Hosting {
-        let (notes, memory, served) = Default::default();
-        Hosting { pipeline, registry, notes, memory, served }
+        let (notes, memory, served, pages) = Default::default();
+        Hosting { pipeline, registry, notes, memory, served, pages }
     }
 
     /// A request by `principal`.

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::documents::{self, Ask, DocumentRow, Outcome, UpstreamAccess};
+use super::documents::{self, Ask, DocumentHead, DocumentRow, Outcome, UpstreamAccess};
+use super::repositories::Repository;
 use super::served::ServedVersion;
 use super::views::View;
 use super::{Hosting, reservations, upstream_files, upstreams};
@@ -27,8 +28,25 @@ pub(super) struct Package {
     pub(super) upstream: Option<UpstreamAccess>,
     /// By version and name, the lowest version first.
     pub(super) files: Vec<PackageFile>,
+}
+
+/// Where a package lies.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The repository that blobs of its files are linked to.
+    pub(super) repository: Uidp,
+    /// The upstream that it comes from; absent for packages of groups.
+    pub(super) upstream: Option<UpstreamAccess>,
+    pub(super) revision: Revision,
     /// When the upstream confirmed it, if that is too long ago and it could not be asked again.
     pub(super) stale_since: Option<Micros>,
+}
+
+/// Changes whenever something of a package does at its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Revision {
+    OfRepository(i64),
+    OfUpstream { document: DocumentHead, stored_files: i64 },
 }
 
 /// A file of a package.
@@ -72,25 +90,44 @@ impl Package {
         })
     }
 
-    /// The package, unless its upstream has no file of it any more.
-    fn located(self) -> Result<Located> {
-        if self.files.is_empty() { Err(absent(&self.name)) } else { Ok(Located::Here(self)) }
-    }
-
     /// The file with this name and digest.
     pub(super) fn file(&self, (sha256, name): (&str, &str)) -> Option<&PackageFile> {
         self.files.iter().find(|file| file.name == name && file.sha256 == sha256)
     }
 }
 
-/// Where a package is, or whom to ask.
+/// Where something of a package is, or whom to ask.
 #[derive(Debug)]
-pub(super) enum Located {
-    Here(Package),
+pub(super) enum Located<T> {
+    Here(T),
     Ask(Box<Ask>),
 }
 
-/// Finds a package. With `wanted`, digest and name of one of its files, an old document is good enough if it has that file.
+/// What is known of a package at an upstream.
+enum Known {
+    Fresh(DocumentHead),
+    /// Confirmed too long ago, by an upstream that does not answer now.
+    Old(DocumentHead),
+    Absent,
+    /// It does not answer.
+    Silent,
+    /// It has to be asked, conditionally on what it answered before.
+    Unasked(Option<DocumentHead>),
+}
+
+impl Known {
+    fn of(hosting: &Hosting, upstream: &Uidp, name: &str, document: Option<DocumentHead>, now: Micros) -> Known {
+        match (document, hosting.memory.outcome(upstream, name, now)) {
+            (Some(document), _) if document.is_fresh(now) => Known::Fresh(document),
+            (None, Some(Outcome::Absent)) => Known::Absent,
+            (Some(document), Some(Outcome::Failed)) if document.is_usable(now) => Known::Old(document),
+            (_, Some(Outcome::Failed)) => Known::Silent,
+            (document, _) => Known::Unasked(document),
+        }
+    }
+}
+
+/// Finds where a package lies, for its page.
 ///
 /// # Errors
 /// NOT_FOUND, or UNAVAILABLE if an upstream cannot be asked, so that no one knows.
@@ -99,45 +136,117 @@ pub(super) async fn locate(
     hosting: &Hosting,
     view: &View,
     (language, name): (Language, &str),
-    wanted: Option<(&str, &str)>,
     now: Micros,
-) -> Result<Located> {
-    if let Some(package) = hosted(tx, view, name).await? {
-        return Ok(Located::Here(package));
+) -> Result<Located<Place>> {
+    if let Some(Repository { uid, revision }) = repository(tx, view, name).await? {
+        let revision = Revision::OfRepository(revision);
+        return Ok(Located::Here(Place { repository: uid, upstream: None, revision, stale_since: None }));
     }
-    let organization = view.scope.root();
-    if is_own(tx, &organization, language, name).await? {
-        return Err(absent(name));
-    }
-    for row in upstreams::of_organization(tx, organization.as_str()).await? {
-        if row.language != language {
-            continue;
-        }
-        let upstream = UpstreamAccess::of(&row, &hosting.pipeline.vault)?;
-        let document = documents::find(tx, &upstream.uid, name).await?;
-        let package = of_upstream(tx, language, &upstream, (name, document.as_ref()), wanted.is_some()).await?;
-        if wanted.is_some_and(|wanted| package.file(wanted).is_some()) {
-            return Ok(Located::Here(package));
-        }
-        match (document, hosting.memory.outcome(&upstream.uid, name, now)) {
-            (Some(document), _) if document.is_fresh(now) => return package.located(),
-            (None, Some(Outcome::Absent)) => {}
-            // What is not on an old page may be on a new one.
-            (Some(document), Some(Outcome::Failed)) if document.is_usable(now) && wanted.is_none() => {
-                return Package { stale_since: Some(document.fetched_at), ..package }.located();
+    for upstream in requestable(tx, hosting, &view.scope.root(), (language, name)).await? {
+        let document = documents::find_head(tx, &upstream.uid, name).await?;
+        let (document, stale_since) = match Known::of(hosting, &upstream.uid, name, document, now) {
+            Known::Fresh(document) => (document, None),
+            Known::Old(document) => {
+                let since = document.fetched_at;
+                (document, Some(since))
             }
-            (_, Some(Outcome::Failed)) => {
-                let text = format!("the upstream {} does not answer: try again in a few seconds", upstream.name);
-                return Err(Error::new(Reason::Unavailable, text));
-            }
-            (document, _) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
-        }
+            Known::Absent => continue,
+            Known::Silent => return Err(silent(&upstream)),
+            Known::Unasked(document) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
+        };
+        let stored_files = upstream_files::count(tx, &upstream.uid, name).await?;
+        let revision = Revision::OfUpstream { document, stored_files };
+        let repository = upstream.uid.clone();
+        return Ok(Located::Here(Place { repository, upstream: Some(upstream), revision, stale_since }));
     }
     Err(absent(name))
 }
 
-/// The package of the nearest repository of a view that has it.
-async fn hosted(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Package>> {
+/// Finds the package of a file, which digest and name of the file say. An old document is good enough if it has the file;
+/// what is not on it may be on a new one.
+///
+/// # Errors
+/// Those of `locate`.
+pub(super) async fn locate_file(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (language, name): (Language, &str),
+    file: (&str, &str),
+    now: Micros,
+) -> Result<Located<Package>> {
+    if let Some(repository) = repository(tx, view, name).await? {
+        return Ok(Located::Here(hosted(tx, &repository.uid, name).await?));
+    }
+    for upstream in requestable(tx, hosting, &view.scope.root(), (language, name)).await? {
+        let document = documents::find(tx, &upstream.uid, name).await?;
+        let package = of_upstream(tx, language, &upstream, (name, document.as_ref()), true).await?;
+        if package.file(file).is_some() {
+            return Ok(Located::Here(package));
+        }
+        match Known::of(hosting, &upstream.uid, name, document.map(|document| document.head), now) {
+            Known::Fresh(_) => break,
+            Known::Absent => {}
+            Known::Old(_) | Known::Silent => return Err(silent(&upstream)),
+            Known::Unasked(document) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
+        }
+    }
+    Err(absent(file.1))
+}
+
+impl Place {
+    /// The package that lies there.
+    ///
+    /// # Errors
+    /// NOT_FOUND if its upstream has no file of it any more.
+    pub(super) async fn package(&self, tx: &mut ReadTx, language: Language, name: &str) -> Result<Package> {
+        let package = match &self.upstream {
+            None => hosted(tx, &self.repository, name).await?,
+            Some(upstream) => {
+                let document = documents::find(tx, &upstream.uid, name).await?;
+                of_upstream(tx, language, upstream, (name, document.as_ref()), false).await?
+            }
+        };
+        if package.files.is_empty() { Err(absent(name)) } else { Ok(package) }
+    }
+}
+
+/// The upstreams of an organization that may be asked for a name, in their order: none for its own names.
+async fn requestable(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    organization: &Uidp,
+    (language, name): (Language, &str),
+) -> Result<Vec<UpstreamAccess>> {
+    if is_own(tx, organization, language, name).await? {
+        return Ok(Vec::new());
+    }
+    let rows = upstreams::of_organization(tx, organization.as_str()).await?;
+    rows.iter()
+        .filter(|row| row.language == language)
+        .map(|row| UpstreamAccess::of(row, &hosting.pipeline.vault))
+        .collect()
+}
+
+fn silent(upstream: &UpstreamAccess) -> Error {
+    let text = format!("the upstream {} does not answer: try again in a few seconds", upstream.name);
+    Error::new(Reason::Unavailable, text)
+}
+
+/// The nearest repository of a view that has a package.
+async fn repository(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Repository>> {
+    let sql = "SELECT 1 FROM hosted_files WHERE repository = $1 AND package = $2 AND deleted_at IS NULL LIMIT 1";
+    for repository in &view.repositories {
+        let params = [Value::from(repository.uid.as_str()), Value::from(name)];
+        if tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.is_some() {
+            return Ok(Some(repository.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The package that a repository of a group has.
+async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Result<Package> {
     let sql = "SELECT f.name, v.version, f.sort_key, v.license, f.size_bytes, f.sha256, f.metadata_sha256,
                       f.requires_python, f.created_at, v.yanked
                FROM hosted_files f JOIN hosted_versions v
@@ -160,14 +269,8 @@ async fn hosted(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Packa
             url: String::new(),
         })
     };
-    for repository in &view.repositories {
-        let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
-        if !files.is_empty() {
-            let (name, repository) = (name.to_owned(), repository.clone());
-            return Ok(Some(Package { name, repository, upstream: None, files, stale_since: None }));
-        }
-    }
-    Ok(None)
+    let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
+    Ok(Package { name: name.to_owned(), repository: repository.clone(), upstream: None, files })
 }
 
 /// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
@@ -227,7 +330,7 @@ async fn of_upstream(
     }
     files.sort_by(|a, b| (&a.sort_key, &a.name).cmp(&(&b.sort_key, &b.name)));
     let (name, repository) = (name.to_owned(), upstream.uid.clone());
-    Ok(Package { name, repository, upstream: Some(upstream.clone()), files, stale_since: None })
+    Ok(Package { name, repository, upstream: Some(upstream.clone()), files })
 }
 
 /// What the upstreams of an organization were last known to say of a version.

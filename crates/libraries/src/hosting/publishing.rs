@@ -120,7 +120,7 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
     let hosted = files::snapshot(group, LANGUAGE, &file.package, &file.version, &row);
     let call = client.visit.authorize_change_at::<PublishFile>(tx, group, hosted.clone()).await?;
     let repository = if let Some(repository) = repositories::find(tx, group.as_str(), LANGUAGE.number()).await? {
-        repository
+        repository.uid
     } else {
         let uid = call.new_child(group);
         repositories::create(tx, &uid, LANGUAGE.number(), client.now()).await?;
@@ -137,7 +137,7 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
         replaced.extend(before.map(|upload| (digest, upload)));
     }
     insert(tx, &repository, file, &row).await?;
-    repositories::count(tx, &repository, 1).await?;
+    repositories::note_change(tx, &repository, 1).await?;
     let changed = Changed::many(vec![files::published(&repository, &hosted)], ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
     Ok(Published::New(replaced))

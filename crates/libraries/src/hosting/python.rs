@@ -9,7 +9,8 @@ use bowline_store::{Value, placeholders};
 
 use super::gate::Gate;
 use super::notes::Note;
-use super::package::{Located, Package, PackageFile, absent, locate};
+use super::package::{Located, Package, PackageFile, absent, locate, locate_file};
+use super::pages::{PageKey, RenderedPage, Stamp};
 use super::upstream_files::MissingFile;
 use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
@@ -28,8 +29,8 @@ pub struct Project {
     pub versions: Vec<String>,
     /// By version and name.
     pub files: Vec<ProjectFile>,
-    /// Microseconds since its upstream confirmed it, if that cannot be asked.
-    pub stale: Option<Micros>,
+    /// When a file of it that is too young now will be old enough; absent if time changes nothing.
+    pub changes_at: Option<Micros>,
 }
 
 /// A file of a project's page.
@@ -61,6 +62,12 @@ pub struct File {
 /// What the policies in force say of a file.
 type Decided = Vec<(Note, Option<Withheld>)>;
 
+/// A page that is kept, or what to make one of.
+enum Made {
+    Before(RenderedPage),
+    Now(Project),
+}
+
 impl Hosting {
     /// Names of the projects that groups of a view publish, normalized and sorted.
     ///
@@ -75,7 +82,8 @@ impl Hosting {
                 if view.repositories.is_empty() {
                     return Ok(Vec::new());
                 }
-                let params: Vec<Value<'_>> = view.repositories.iter().map(|uid| Value::from(uid.as_str())).collect();
+                let params: Vec<Value<'_>> =
+                    view.repositories.iter().map(|repository| Value::from(repository.uid.as_str())).collect();
                 let sql = format!(
                     "SELECT DISTINCT package FROM hosted_versions WHERE repository IN ({}) ORDER BY package",
                     placeholders(1, params.len())
@@ -86,31 +94,49 @@ impl Hosting {
         read.await
     }
 
-    /// A project of a view, by any spelling of its name.
+    /// The page of a project of a view, by any spelling of its name, in a form that `render` makes. It is made again once
+    /// something that it shows has changed.
     ///
     /// # Errors
     /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
-    pub async fn python_project(
+    pub async fn python_page(
         &self,
         client: &HostClient,
         path: Option<&str>,
         name: &str,
-    ) -> Result<Lookup<Project>, HostError> {
+        (form, render): (&'static str, fn(&Project) -> String),
+    ) -> Result<Lookup<RenderedPage>, HostError> {
         let of = (self.clone(), client.clone(), path.map(str::to_owned), LANGUAGE.normalized(name));
         let read = self.pipeline.db.read(move |tx| {
             let (hosting, client, path, name) = of.clone();
             Box::pin(async move {
                 let view = View::open::<ReadPackages>(tx, &client, path.as_deref(), LANGUAGE.number()).await?;
-                let now = client.now();
-                let package = match locate(tx, &hosting, &view, (LANGUAGE, &name), None, now).await? {
-                    Located::Here(package) => package,
+                let (organization, now) = (view.scope.root(), client.now());
+                let place = match locate(tx, &hosting, &view, (LANGUAGE, &name), now).await? {
+                    Located::Here(place) => place,
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                 };
-                let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, &package).await?;
-                page(&package, &gate, now).map(Lookup::Here)
+                let stamp = Stamp::read(tx, &organization, (LANGUAGE, &name), &place).await?;
+                let key = PageKey { repository: place.repository.clone(), package: name.clone(), form };
+                let stale = place.stale_since.map(|since| now.saturating_sub(since));
+                if let Some(page) = hosting.pages.find(&key, &stamp, now) {
+                    return Ok(Lookup::Here((key, stamp, stale, Made::Before(page))));
+                }
+                let package = place.package(tx, LANGUAGE, &name).await?;
+                let gate = Gate::load(tx, &organization, LANGUAGE, &package).await?;
+                let project = project(&package, &gate, now)?;
+                Ok::<_, HostError>(Lookup::Here((key, stamp, stale, Made::Now(project))))
             })
         });
-        read.await
+        let (key, stamp, stale, made) = match read.await? {
+            Lookup::Here(found) => found,
+            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
+        };
+        let page = match made {
+            Made::Before(page) => page,
+            Made::Now(project) => self.pages.keep(key, stamp, render(&project), project.changes_at),
+        };
+        Ok(Lookup::Here(RenderedPage { stale, ..page }))
     }
 
     /// A file of a view, by its digest and name; with `is_metadata` its core metadata, which no policy withholds: resolvers
@@ -132,7 +158,7 @@ impl Hosting {
             Box::pin(async move {
                 let view = View::open::<ReadPackages>(tx, &client, path.as_deref(), LANGUAGE.number()).await?;
                 let (wanted, now) = ((sha256.as_str(), name.as_str()), client.now());
-                let package = match locate(tx, &hosting, &view, (LANGUAGE, &package), Some(wanted), now).await? {
+                let package = match locate_file(tx, &hosting, &view, (LANGUAGE, &package), wanted, now).await? {
                     Located::Here(package) => package,
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                 };
@@ -208,9 +234,9 @@ fn missing_file(package: &Package, file: &PackageFile, gate: &Gate, is_metadata:
     })
 }
 
-/// The page of a project. Withheld files stay on it as yanked ones: resolvers pass over those, and who asks for one by its
+/// A project as its page shows it. Withheld files stay on it as yanked ones: resolvers pass over those, and who asks for one by its
 /// version is told why when the file is refused.
-fn page(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostError> {
+fn project(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostError> {
     let name = &package.name;
     let refused: HashMap<&str, Refusal> = package
         .files
@@ -227,7 +253,7 @@ fn page(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostErro
         name: name.clone(),
         versions: Vec::new(),
         files: Vec::with_capacity(package.files.len()),
-        stale: package.stale_since.map(|since| now.saturating_sub(since)),
+        changes_at: refused.values().filter_map(Refusal::ends_at).min(),
     };
     let mut last: &[u8] = &[];
     for file in &package.files {

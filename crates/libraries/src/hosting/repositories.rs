@@ -3,12 +3,20 @@
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
+/// The repository of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Repository {
+    pub(super) uid: Uidp,
+    /// Grows with each change of what it holds.
+    pub(super) revision: i64,
+}
+
 /// The repository of a group; absent before anything was published there.
-pub(super) async fn find(tx: &mut ReadTx, group: &str, ecosystem: i64) -> Result<Option<Uidp>> {
-    let sql = "SELECT uid FROM package_repositories WHERE parent = $1 AND ecosystem = $2";
+pub(super) async fn find(tx: &mut ReadTx, group: &str, ecosystem: i64) -> Result<Option<Repository>> {
+    let sql = "SELECT uid, revision FROM package_repositories WHERE parent = $1 AND ecosystem = $2";
     let params = [Value::from(group), Value::Int(ecosystem)];
-    let uid = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-    uid.map(|uid| stored(&uid)).transpose()
+    let row = tx.query_opt(sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.int(1)?))).await?;
+    row.map(|(uid, revision)| Ok(Repository { uid: stored(&uid)?, revision })).transpose()
 }
 
 /// Makes the repository of a group under a UIDP that was drawn at random.
@@ -20,9 +28,9 @@ pub(super) async fn create(tx: &mut WriteTx, uid: &Uidp, ecosystem: i64, now: Mi
     Ok(())
 }
 
-/// Counts files that came, or, below zero, went.
-pub(super) async fn count(tx: &mut WriteTx, repository: &Uidp, files: i64) -> Result<()> {
-    let sql = "UPDATE package_repositories SET file_count = file_count + $2 WHERE uid = $1";
+/// Marks a repository as changed, by a number of files that came, or, below zero, went.
+pub(super) async fn note_change(tx: &mut WriteTx, repository: &Uidp, files: i64) -> Result<()> {
+    let sql = "UPDATE package_repositories SET file_count = file_count + $2, revision = revision + 1 WHERE uid = $1";
     tx.execute(sql, &[Value::from(repository.as_str()), Value::Int(files)]).await?;
     Ok(())
 }

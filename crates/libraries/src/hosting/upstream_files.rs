@@ -83,6 +83,13 @@ pub(super) async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, package: &str
     tx.query(sql, &[Value::from(upstream.as_str()), Value::from(package)], read).await
 }
 
+/// How many these are; files of an upstream only come, until all of them go with it.
+pub(super) async fn count(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<i64> {
+    let sql = "SELECT count(*) FROM upstream_files WHERE upstream = $1 AND package = $2";
+    let params = [Value::from(upstream.as_str()), Value::from(package)];
+    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default())
+}
+
 impl Hosting {
     /// Notes that a file was served while it was fetched, and what policies that only log say of that.
     pub fn note_streamed(&self, file: &MissingFile) {

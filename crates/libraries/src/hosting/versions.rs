@@ -95,7 +95,7 @@ async fn list(
     };
     let (package, after) = (LANGUAGE.normalized(&request.package), page.cursor.as_ref().map(cursor).transpose()?);
     let mut sql = Sql::new(format!("SELECT {COLUMNS} FROM hosted_versions v"));
-    sql.bind(" WHERE v.repository = ", repository.as_str());
+    sql.bind(" WHERE v.repository = ", repository.uid.as_str());
     if !package.is_empty() {
         sql.bind(" AND v.package = ", &package);
     }
@@ -125,7 +125,7 @@ fn cursor(cursor: &Cursor) -> Result<(String, Vec<u8>)> {
 async fn require(tx: &mut ReadTx, group: &Uidp, package: &str, version: &str) -> Result<(Uidp, VersionRow)> {
     require_group(tx, group).await?;
     let absent = || Error::not_found(PACKAGE_VERSION, format!("{package} {version}"));
-    let repository = repositories::find(tx, group.as_str(), LANGUAGE.number()).await?.ok_or_else(absent)?;
+    let repository = repositories::find(tx, group.as_str(), LANGUAGE.number()).await?.ok_or_else(absent)?.uid;
     let sql = format!(
         "SELECT {COLUMNS} FROM hosted_versions v WHERE v.repository = $1 AND v.package = $2 AND v.sort_key = $3"
     );
@@ -174,6 +174,7 @@ async fn set_yanked<M: Message + prost::Name>(
         Value::OptText(after.yanked.as_deref()),
     ];
     tx.execute(sql, &params).await?;
+    repositories::note_change(tx, repository, 0).await?;
     let changed = Changed::one(PACKAGE_VERSION, repository, Some(&shown), Some(&response), response.clone());
     Ok(changed.with_event(group, request))
 }
@@ -199,7 +200,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePythonVersionRequ
     for digest in digests {
         package_files::unlink(tx, &repository, &format!("sha256:{digest}")).await?;
     }
-    repositories::count(tx, &repository, -i64::try_from(gone.len()).unwrap_or(i64::MAX)).await?;
+    repositories::note_change(tx, &repository, -i64::try_from(gone.len()).unwrap_or(i64::MAX)).await?;
     let shown = before.shown(group);
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&shown), None::<&own::PythonVersion>, ());
     Ok(changed.with_event(group, request))

@@ -5,6 +5,7 @@ use bowline_contract::bowline::libraries::v1::HostedFile;
 use bowline_core::{Error, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Value};
 
+use super::repositories::Repository;
 use super::{HostClient, HostError};
 
 /// Organizations that are named to someone who must choose one.
@@ -14,7 +15,7 @@ const SHOWN: i64 = 20;
 pub(super) struct View {
     pub(super) scope: Uidp,
     /// Repositories of packages that the caller may read: that of the group first, then those above it.
-    pub(super) repositories: Vec<Uidp>,
+    pub(super) repositories: Vec<Repository>,
 }
 
 impl View {

@@ -92,6 +92,16 @@ impl Refusal {
 
 /// Checks a version at a moment.
 ///
+impl Refusal {
+    /// When time alone ends it, in microseconds; absent if that does not.
+    pub fn ends_at(&self) -> Option<Micros> {
+        match self {
+            Refusal::Cooldown { until, .. } => *until,
+            Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware => None,
+        }
+    }
+}
+
 /// The block list beats everything, and licences beat exemptions. Without a known time of publication a version counts as
 /// published this moment: an unknown age is no age.
 pub fn decide(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Decision {

@@ -17,6 +17,7 @@ use bowline_formats::percent::{self, NOT_UNRESERVED};
 use bowline_fronts::range;
 use bowline_fronts::request::is_shown;
 use bowline_libraries::hosting::{HostClient, HostError};
+use bytes::Bytes;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set, typed};
@@ -62,19 +63,22 @@ impl PackageHosts {
             Target::Projects => {
                 let form = Form::of(headers)?;
                 let names = self.hosting.python_projects(client, scope).await?;
-                Ok(page(headers, form, pages::projects(form, &names)))
+                let text = pages::projects(form, &names);
+                let tag = hex(&sha256(text.as_bytes())[..16]);
+                Ok(page(headers, form, text.into(), &tag))
             }
             Target::Project { name, is_canonical: false } => Ok(self.moved(scope, &format!("{name}/"))),
             Target::Project { name, .. } => {
                 let form = Form::of(headers)?;
-                let look = || self.hosting.python_project(client, scope, &name);
-                let project = self.until_here(look).await.map_err(|error| match error {
+                let made_by = (form.content_type(), pages::project(form));
+                let look = || self.hosting.python_page(client, scope, &name, made_by);
+                let rendered = self.until_here(look).await.map_err(|error| match error {
                     // uv takes a 403 of an index for wrong credentials, and shows the text of a 409.
                     HostError::Withheld(withheld) => Refused::withheld(StatusCode::CONFLICT, &withheld),
                     error => error.into(),
                 })?;
-                let mut response = page(headers, form, pages::project(form, &project));
-                if let Some(stale) = project.stale {
+                let mut response = page(headers, form, rendered.text, &rendered.tag);
+                if let Some(stale) = rendered.stale {
                     set(&mut response, STALE, &(stale / 1_000_000).to_string());
                 }
                 Ok(response)
@@ -103,10 +107,9 @@ impl PackageHosts {
 }
 
 /// A page in a form, unless the client has it.
-fn page(headers: &HeaderMap, form: Form, text: String) -> Response {
-    let tag = hex(&sha256(text.as_bytes())[..16]);
+fn page(headers: &HeaderMap, form: Form, text: Bytes, tag: &str) -> Response {
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let mut response = if range::is_not_modified(known, &tag) {
+    let mut response = if range::is_not_modified(known, tag) {
         typed(StatusCode::NOT_MODIFIED, form.content_type(), "")
     } else {
         typed(StatusCode::OK, form.content_type(), text)

@@ -24,18 +24,26 @@ pub(super) fn projects(form: Form, names: &[String]) -> String {
     document("Projects", &links)
 }
 
-/// The page of a project.
-pub(super) fn project(form: Form, project: &Project) -> String {
-    if form == Form::Json {
-        let files: Vec<Value> = project.files.iter().map(file_json).collect();
-        return json!({
-            "meta": { "api-version": VERSION },
-            "name": project.name,
-            "versions": project.versions,
-            "files": files,
-        })
-        .to_string();
+/// What makes the page of a project in a form.
+pub(super) fn project(form: Form) -> fn(&Project) -> String {
+    match form {
+        Form::Json => project_json,
+        Form::Html | Form::PlainHtml => project_html,
     }
+}
+
+fn project_json(project: &Project) -> String {
+    let files: Vec<Value> = project.files.iter().map(file_json).collect();
+    let page = json!({
+        "meta": { "api-version": VERSION },
+        "name": project.name,
+        "versions": project.versions,
+        "files": files,
+    });
+    page.to_string()
+}
+
+fn project_html(project: &Project) -> String {
     let links = html! {
         @for file in &project.files {
             @let core_metadata = file.metadata_sha256.as_ref().map(|digest| format!("sha256={digest}"));
@@ -123,13 +131,13 @@ mod tests {
                 file("foo_bar-1.0-py3-none-any.whl", Some("cd"), Some("<b>\"withheld\"")),
                 file("foo_bar-1.0.tar.gz", None, None),
             ],
-            stale: None,
+            changes_at: None,
         }
     }
 
     #[test]
     fn a_project_as_json() {
-        let page: Value = serde_json::from_str(&project(Form::Json, &sample())).expect("JSON");
+        let page: Value = serde_json::from_str(&project_json(&sample())).expect("JSON");
         let (wheel, sdist) = (&page["files"][0], &page["files"][1]);
         assert_eq!(page["meta"]["api-version"], "1.4");
         assert_eq!((&page["name"], &page["versions"]), (&json!("foo-bar"), &json!(["1.0"])));
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_project_as_html_escapes_what_others_wrote() {
-        let page = project(Form::Html, &sample());
+        let page = project_html(&sample());
         assert!(page.contains("data-requires-python=\"&gt;=3.9\""), "{page}");
         assert!(page.contains("data-yanked=\"&lt;b&gt;&quot;withheld&quot;\""), "{page}");
         assert!(page.contains("data-core-metadata=\"sha256=cd\" data-dist-info-metadata=\"sha256=cd\""), "{page}");
