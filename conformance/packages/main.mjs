@@ -13,7 +13,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
 
-const { BASE_URL, PYTHON, UPDATE_GOLDEN } = process.env;
+const { BASE_URL, BOWLINE, PYTHON, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
 const golden = join(here, 'golden.txt');
 const host = new URL(BASE_URL).host;
@@ -173,6 +173,33 @@ try {
     const installed = installFrom(kind, owner, `bwl-${kind}`);
     check(`${kind} locks and installs`, installed.status === 0, installed.text);
   }
+
+  // ---- configured by the command line, with the account in .netrc -------------------------------------
+  const home = join(work, 'home');
+  for (const client of ['pip', 'uv', 'pdm', 'poetry', 'twine']) {
+    const written = run(BOWLINE, ['libraries', 'configure', client, '--api', BASE_URL, '--root', home, '--write']);
+    check(`the file of ${client} is written`, written.status === 0, written.text);
+  }
+  writeFileSync(join(home, '.netrc'), `machine ${host.split(':')[0]} login ${owner.identity} password ${owner.upstream}\n`, { mode: 0o600 });
+  const configured = { HOME: home, PIP_CONFIG_FILE: join(home, '.config/pip/pip.conf'), UV_NO_CONFIG: '0', NETRC: join(home, '.netrc') };
+  const byPip = run(program('pip'), ['install', '--no-deps', '--no-cache-dir', '--target', target(), 'bwl-example'], configured);
+  check('pip installs by its file', byPip.status === 0, byPip.text);
+  const byUvFile = run(program('uv'), ['pip', 'install', '--no-deps', '--no-cache', '--python', program('python'), '--target', target(), 'bwl-example'], configured);
+  check('uv installs by its file', byUvFile.status === 0, byUvFile.text);
+  const anonymous = run(program('uv'), ['pip', 'install', '--no-deps', '--no-cache', '--python', program('python'), '--target', target(), 'bwl-example'], { ...configured, NETRC: '/dev/null' });
+  check('uv says that an account is missing', anonymous.status !== 0 && /credential/i.test(anonymous.text), anonymous.text);
+  const byPdm = run(join(PYTHON, 'pdm/bin/pdm'), ['lock'], { ...configured, PDM_CHECK_UPDATE: '0' }, project('pdm', 'bwl-example', ''));
+  check('pdm locks by its file', byPdm.status === 0, byPdm.text);
+  const files = make('bwl-configured', '1.0', 'License-Expression: MIT');
+  const byTwine = run(program('twine'), ['upload', '--non-interactive', '--disable-progress-bar', '-r', 'bowline', ...files], { ...configured, TWINE_USERNAME: owner.identity, TWINE_PASSWORD: owner.upstream });
+  check('twine publishes by its file', byTwine.status === 0, byTwine.text);
+  const uvAgain = run(program('uv'), ['publish', '--trusted-publishing', 'never', ...files], { ...configured, UV_PUBLISH_USERNAME: owner.identity, UV_PUBLISH_PASSWORD: owner.upstream });
+  check('uv publishes by its file', uvAgain.status === 0, uvAgain.text);
+  const ofPoetry = project('poetry', 'none', '', 'bwl-configured');
+  mkdirSync(join(ofPoetry, 'dist'));
+  for (const file of files) copyFileSync(file, join(ofPoetry, 'dist', basename(file)));
+  const byPoetry = run(join(PYTHON, 'poetry/bin/poetry'), ['publish', '-n', '-r', 'bowline', '--dist-dir', 'dist'], { ...configured, POETRY_HTTP_BASIC_BOWLINE_USERNAME: owner.identity, POETRY_HTTP_BASIC_BOWLINE_PASSWORD: owner.upstream }, ofPoetry);
+  check('poetry publishes by its file', byPoetry.status === 0, byPoetry.text);
 
   // ---- from an upstream: the index of another organization ---------------------------------------------
   const outside = await owned('outsiders', 'walk-packages-outside');

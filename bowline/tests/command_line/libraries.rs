@@ -168,3 +168,33 @@ async fn malware_and_the_memory_of_choices() {
     ended(&owner.run(&["libraries", "cache", "zap", "acme", "--version", "1"]).await, 2);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn why_a_version_is_refused() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (operator, owner) = people(&server).await;
+    let why = ["libraries", "why", "pkg:pypi/evil@1.0"];
+    let shown = ended(&owner.run(&why).await, 0);
+    assert_eq!(shown, "FIELD\tVALUE\npackage\tpkg:pypi/evil@1.0\nallowed\tyes\nknown\tno");
+    let create = ["libraries", "policies", "create", "acme", "--name", "strict", "--block", "pkg:pypi/evil"];
+    let policy = ended(&owner.run(&create).await, 0);
+    let bind = ["libraries", "bindings", "create", "acme", "--policy", &policy, "--ecosystem", "python"];
+    ended(&owner.run(&bind).await, 0);
+    let shown = ended(&owner.run(&why).await, 0);
+    for line in ["allowed\tno", "reason\tBLOCK_LIST", "because of\tpkg:pypi/evil", "policy\tstrict"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    let named = owner.json(&[&why[..], &["--organization", "acme"]].concat()).await;
+    assert_eq!((&named["decision"]["reason"], &named["policy"]), (&json!("BLOCK_LIST"), &json!(policy)), "{named}");
+
+    server.organization("other").await;
+    let several = operator.run(&why).await;
+    ended(&several, 2);
+    let said = text(&several.stderr);
+    assert!(
+        said.contains("name one with --organization: ") && said.contains("acme") && said.contains("other"),
+        "{said}"
+    );
+    ended(&owner.run(&["libraries", "why", "left-pad"]).await, 1);
+    server.stop().await;
+}

@@ -125,7 +125,7 @@ async fn a_page_of_an_upstream_follows_each_change(server: &TestServer) {
 async fn a_page_changes_when_a_cooldown_ends(server: &TestServer) {
     let index = FakeIndex::start().await;
     index.publish(server, "foo", "1.0", 6);
-    let (org, owner, client) = installer(server, &index).await;
+    let (org, owner, _) = installer(server, &index).await;
     bind(&owner, &org, "ENFORCED", json!({ "name": "rules" })).await;
     // With tokens that live for an hour, and pages that are asked for every five minutes: two minutes before it ends.
     server.clock().advance(Duration::from_secs(24 * 3600 - 120));

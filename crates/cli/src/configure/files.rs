@@ -2,18 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::writing::ClientFile;
+
 /// A registry, and the group here that pulls through from it.
 #[derive(Clone, Debug)]
 pub(super) struct PullThrough {
     pub(super) registry: String,
     pub(super) group: String,
-}
-
-/// A file below the root directory.
-#[derive(Debug)]
-pub(super) struct ClientFile {
-    pub(super) path: PathBuf,
-    pub(super) text: String,
 }
 
 /// A directory with hosts.toml for each registry.

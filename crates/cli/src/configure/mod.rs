@@ -1,15 +1,16 @@
 //! `bowline configure`: files with which container clients pull through groups that mirror other registries.
 
 mod files;
+pub(crate) mod writing;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use bowline_terminal::note;
 use clap::{Args, Subcommand};
 
 use crate::credential_helper::require_host;
 use crate::error::CliError;
-use files::{ClientFile, PullThrough};
+use files::PullThrough;
+use writing::{ClientFile, Writing};
 
 /// `bowline configure`.
 #[derive(Subcommand)]
@@ -33,12 +34,8 @@ pub struct PullThroughArgs {
     /// Registry to mirror, and the group that pulls through from it; may be repeated
     #[arg(long = "mirror", value_name = "REGISTRY=GROUP", required = true, value_parser = pull_through)]
     mirrors: Vec<PullThrough>,
-    /// Write the files; without it they are printed
-    #[arg(long)]
-    write: bool,
-    /// Replace files that have other content
-    #[arg(long, requires = "write")]
-    replace: bool,
+    #[command(flatten)]
+    writing: Writing,
     /// Directory in place of /, such as that of an image
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
@@ -82,56 +79,19 @@ pub fn run(command: ConfigureCommand) -> Result<(), CliError> {
         ConfigureCommand::K3s(args) => (args, files::k3s),
     };
     require_plain_host(&args.registry)?;
-    let files = render(&args.registry, &args.mirrors);
-    if args.write { write(&args, &files) } else { print(&args.root, &files) }
-}
-
-fn print(root: &Path, files: &[ClientFile]) -> Result<(), CliError> {
-    let texts: Vec<String> =
-        files.iter().map(|file| format!("# {}\n{}", root.join(&file.path).display(), file.text)).collect();
-    crate::print(&texts.join("\n"))
-}
-
-/// Looks at all files before it writes the first.
-fn write(args: &PullThroughArgs, files: &[ClientFile]) -> Result<(), CliError> {
-    let failed = |path: &Path, source| CliError::File { path: path.into(), source };
-    let mut missing = Vec::new();
-    for file in files {
-        let path = args.root.join(&file.path);
-        match std::fs::read_to_string(&path) {
-            Ok(text) if text == file.text => note(&format!("unchanged: {}\n", path.display())),
-            Ok(_) if args.replace => missing.push((path, file, "replaced")),
-            Ok(_) => {
-                let why = format!(
-                    "{} has other content: merge what the command prints without --write, or pass --replace",
-                    path.display()
-                );
-                return Err(CliError::Option(why));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing.push((path, file, "written")),
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData && args.replace => {
-                missing.push((path, file, "replaced"));
-            }
-            Err(error) => return Err(failed(&path, error)),
-        }
-    }
-    for (path, file, how) in missing {
-        if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;
-        }
-        std::fs::write(&path, &file.text).map_err(|source| failed(&path, source))?;
-        note(&format!("{how}: {}\n", path.display()));
-    }
-    Ok(())
+    args.writing.run(&args.root, &render(&args.registry, &args.mirrors))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn args(root: &Path, replace: bool) -> PullThroughArgs {
         let mirrors = vec![pull_through("docker.io=acme/mirrors").unwrap()];
-        PullThroughArgs { registry: "registry.example.com".into(), mirrors, write: true, replace, root: root.into() }
+        let writing = Writing { write: true, replace };
+        PullThroughArgs { registry: "registry.example.com".into(), mirrors, writing, root: root.into() }
     }
 
     #[test]

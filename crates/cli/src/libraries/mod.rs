@@ -4,10 +4,12 @@ mod bindings;
 mod blocked;
 mod cache;
 mod catalogue;
+mod configure;
 mod entitlements;
 mod import;
 mod malware;
 mod policies;
+mod why;
 
 use bowline_contract::v1::libraries as v1;
 use bowline_terminal::Work;
@@ -42,6 +44,11 @@ pub enum LibrariesCommand {
     Cache(cache::CacheCommand),
     /// Import the packages of a directory into the catalogue (operator)
     Import(import::ImportCommand),
+    /// Files with which installers and publishers use the package hosts
+    #[command(subcommand)]
+    Configure(configure::ConfigureCommand),
+    /// Show whether an organization may download a version of a package, and why not
+    Why(why::WhyCommand),
     #[command(flatten)]
     Generated(Generated<Libraries>),
 }
@@ -62,6 +69,8 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Malware(command) => malware::run(command).await,
         LibrariesCommand::Cache(command) => cache::run(command).await,
         LibrariesCommand::Import(command) => import::run(command).await,
+        LibrariesCommand::Configure(command) => configure::run(command),
+        LibrariesCommand::Why(command) => why::run(command).await,
         LibrariesCommand::Generated(command) => resources::run(command).await,
     }
 }

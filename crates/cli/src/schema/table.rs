@@ -54,6 +54,7 @@ pub(super) const SHAPES: &[(&str, Shape)] = &[
     ("libraries bindings list", List("LibraryPolicyBindings.ListBindings")),
     ("libraries bindings create", Response("LibraryPolicyBindings.CreateBinding")),
     ("libraries blocked", List("LibraryPolicyBlockEvents.ListBlockEvents")),
+    ("libraries why", Response("Decisions.ExplainPackage")),
     ("libraries malware list", List("Malware.ListBlockList")),
     ("libraries cache status", WATERMARKS),
     ("libraries cache opt-in", WATERMARKS),

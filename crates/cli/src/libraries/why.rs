@@ -1,0 +1,90 @@
+use bowline_client::{Api, ClientError};
+use bowline_contract::bowline::libraries::v1 as own;
+use bowline_contract::bowline::libraries::v1::rpc::decisions::ExplainPackage;
+use bowline_contract::chainguard::platform::common::UidpFilter;
+use bowline_contract::v1::libraries as v1;
+use bowline_contract::v1::libraries::rpc::library_policies::ListPolicies;
+use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
+use bowline_terminal::{Output, Table, time};
+use clap::Args;
+
+use crate::error::CliError;
+use crate::print;
+use crate::resolve;
+use crate::session::Access;
+
+/// `bowline libraries why`.
+#[derive(Args)]
+pub struct WhyCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Package URL with a version, as refusals name it
+    #[arg(value_name = "PURL")]
+    purl: String,
+    /// Organization, by name or UIDP [default: the only one of the caller]
+    #[arg(long, value_name = "ORG")]
+    organization: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(super) async fn run(command: WhyCommand) -> Result<(), CliError> {
+    let api = command.access.session()?.api().await?;
+    let parent = match &command.organization {
+        Some(organization) => resolve::group(&api, organization).await?,
+        None => only_organization(&api).await?,
+    };
+    let request = own::ExplainPackageRequest { parent: parent.clone(), purl: command.purl };
+    let explanation = api.call::<ExplainPackage>(&request).await?;
+    let policy = policy_name(&api, &parent, &explanation.policy).await?;
+    print(&command.output.message(&table(&explanation, policy), &explanation)?)
+}
+
+/// The organization of a caller who sees one.
+async fn only_organization(api: &Api) -> Result<String, ClientError> {
+    let uidp = Some(UidpFilter { in_root: true, ..UidpFilter::default() });
+    let request = v2::ListGroupsRequest { uidp, page_size: 20, ..v2::ListGroupsRequest::default() };
+    let mut found = api.call::<ListGroups>(&request).await?.groups;
+    match (found.len(), found.pop()) {
+        (1, Some(organization)) => Ok(organization.uid),
+        (_, None) => Err(ClientError::Usage("you see no organization: name one with --organization".into())),
+        (_, Some(last)) => {
+            let names = found.into_iter().chain([last]).map(|group| group.name).collect::<Vec<_>>().join(", ");
+            Err(ClientError::Usage(format!("you see several organizations: name one with --organization: {names}")))
+        }
+    }
+}
+
+/// The name of a policy, which is one of the organization's first 200; its UIDP if it is none of them.
+async fn policy_name(api: &Api, parent: &str, uid: &str) -> Result<String, ClientError> {
+    if uid.is_empty() {
+        return Ok(String::new());
+    }
+    let request =
+        v1::LibraryPolicyFilter { parent_id: parent.into(), page_size: 200, ..v1::LibraryPolicyFilter::default() };
+    let policies = api.call::<ListPolicies>(&request).await?.items;
+    Ok(policies.into_iter().find(|policy| policy.id == uid).map_or_else(|| uid.to_owned(), |policy| policy.name))
+}
+
+/// The decision and its facts: a line each, without those that say nothing.
+fn table(explanation: &own::PackageExplanation, policy: String) -> Table {
+    let decision = explanation.decision.clone().unwrap_or_default();
+    let is_known = |known: bool| (if known { "yes" } else { "no" }).to_owned();
+    let mut table = Table::new(&["field", "value"]);
+    let lines = [
+        ("package", explanation.purl.clone()),
+        ("allowed", is_known(decision.allowed)),
+        ("reason", decision.reason),
+        ("because of", decision.matched),
+        ("allowed from", time(decision.allowed_time)),
+        ("policy", policy),
+        ("known", is_known(decision.known)),
+        ("published", time(decision.publish_time)),
+        ("license", decision.license),
+    ];
+    for (field, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
+        table.push([field.to_owned(), value]);
+    }
+    table
+}
