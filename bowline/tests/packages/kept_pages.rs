@@ -1,8 +1,10 @@
 //! Pages are kept, and each change of what they show is on the next one.
 
+use std::io::Read as _;
 use std::time::Duration;
 
 use bowline_testkit::{Actor, TestServer, each_engine};
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::fake_index::FakeIndex;
@@ -141,9 +143,38 @@ async fn a_page_changes_when_a_cooldown_ends(server: &TestServer) {
     assert_eq!(index.seen(), Vec::<String>::new(), "no answer of the upstream changed it");
 }
 
+async fn pages_are_compressed_for_those_who_can_read_that(server: &TestServer) {
+    let (_, client) = publisher(server, "acme").await;
+    for version in 0..8 {
+        client.publish("foo", &format!("1.{version}")).await;
+    }
+    let ask = async |headers: &[(&'static str, &str)]| client.send("GET simple/foo/", headers, &[]).await;
+    let plain = ask(&[("accept", JSON)]).await;
+    let short = ask(&[("accept", JSON), ("accept-encoding", "gzip, deflate")]).await;
+    assert_eq!((plain.header("content-encoding"), short.header("content-encoding")), (None, Some("gzip")));
+    assert!(short.body.len() < plain.body.len() / 2, "{} {}", short.body.len(), plain.body.len());
+    let mut text = Vec::new();
+    GzDecoder::new(short.body.as_slice()).read_to_end(&mut text).unwrap();
+    assert_eq!(text, plain.body);
+    for reply in [&plain, &short] {
+        assert_eq!(reply.header("vary"), Some("Accept, Accept-Encoding, Authorization"));
+    }
+    let (tag, tag_of_short) = (plain.header("etag").unwrap(), short.header("etag").unwrap());
+    assert_ne!(tag, tag_of_short, "other bytes");
+    for (encoding, known, status) in
+        [("gzip", tag_of_short, 304), ("identity", tag, 304), ("gzip", tag, 200), ("identity", tag_of_short, 200)]
+    {
+        let reply = ask(&[("accept", JSON), ("accept-encoding", encoding), ("if-none-match", known)]).await;
+        assert_eq!(reply.status, status, "{encoding} {known}");
+    }
+    let none = ask(&[("accept", JSON), ("accept-encoding", "gzip;q=0")]).await;
+    assert_eq!((none.header("content-encoding"), &none.body), (None, &plain.body));
+}
+
 each_engine!(
     a_page_of_a_group_follows_each_change,
     a_page_follows_each_change_of_a_policy,
     a_page_of_an_upstream_follows_each_change,
     a_page_changes_when_a_cooldown_ends,
+    pages_are_compressed_for_those_who_can_read_that,
 );

@@ -45,7 +45,7 @@ async fn pages_have_the_form_that_is_asked_for(server: &TestServer) {
     client.publish("zed", "1.0").await;
     let page = client.send("GET simple/foo-bar/", &[], &[]).await;
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert_eq!(page.header("vary"), Some("Accept, Authorization"));
+    assert_eq!(page.header("vary"), Some("Accept, Accept-Encoding, Authorization"));
     assert!(page.header("content-security-policy").is_some_and(|policy| policy.contains("sandbox")));
     assert!(page.text().contains("data-requires-python=\"&gt;=3.8\""), "{}", page.text());
     let html = client.send("GET simple/", &[("accept", "application/vnd.pypi.simple.v1+html")], &[]).await;

@@ -1,5 +1,5 @@
 //! What every protocol front shares: admission, access log, request counts, reading of credentials, cookies,
-//! forms, ranges and bodies, and the causes of failures.
+//! forms, ranges, bodies and their compression, and the causes of failures.
 //!
 //! A front is a crate with a router for the paths of a protocol. To add one:
 //!
@@ -14,6 +14,7 @@ mod authorization;
 pub mod body;
 mod browser_sessions;
 pub mod cookies;
+pub mod encoding;
 mod front;
 pub mod range;
 pub mod request;

@@ -6,7 +6,6 @@ use bowline_contract::{ApiVersion, Auth, MethodInfo};
 use bowline_core::{Code, Error, Reason, Result};
 use bowline_transcode::{JsonOptions, push_json_string};
 use bytes::Bytes;
-use flate2::Compression;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY,
     WWW_AUTHENTICATE,
@@ -15,10 +14,10 @@ use http::{HeaderMap, Response, StatusCode};
 use prost_reflect::FieldDescriptor;
 
 use crate::body::ReplyBody;
-use crate::encoding::gzip;
 use crate::error_details::status_of;
 use crate::front::Front;
 use crate::rest_request::message_id;
+use bowline_fronts::encoding::{Compression, gzip};
 
 /// Which names the members of the response have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_contract::MethodInfo;
 use bowline_core::{Error, Result};
 use bytes::Bytes;
-use flate2::Compression;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, Response, StatusCode};
 
 use crate::answer::{JSON, Names, failure, json_of};
 use crate::body::ReplyBody;
-use crate::encoding::{accepts_gzip, gzip};
 use crate::front::Front;
+use bowline_fronts::encoding::{Compression, accepts_gzip, gzip};
 
 /// Smaller responses travel as they are.
 const COMPRESSED_FROM: usize = 1024;

@@ -11,6 +11,7 @@ use axum::routing::get;
 use bowline_authn::crypto::sha256;
 use bowline_contract::{ApiVersion, Contract};
 use bowline_core::Clock;
+use bowline_fronts::encoding::{Compression, accepts_gzip, gzip};
 use bowline_pipeline::{Authenticator, Settings};
 use serde_json::{Value, json};
 
@@ -157,14 +158,14 @@ async fn openapi_v2(State(pages): State<Pages>, headers: HeaderMap) -> Response 
 
 fn openapi(pages: &Pages, version: ApiVersion) -> Encoded {
     let plain = bowline_rpc::openapi(&pages.contract, version, &pages.settings.base_url).to_string();
-    let gzip = bowline_rpc::gzip(plain.as_bytes(), flate2::Compression::default()).ok();
+    let gzip = gzip(plain.as_bytes(), Compression::default()).ok();
     let etag = format!("W/\"{}\"", bowline_core::hex(&sha256(plain.as_bytes())));
     Encoded { etag, plain: plain.into(), gzip }
 }
 
 impl Encoded {
     fn response(&self, headers: &HeaderMap) -> Response {
-        let gzip = self.gzip.clone().filter(|_| bowline_rpc::accepts_gzip(headers));
+        let gzip = self.gzip.clone().filter(|_| accepts_gzip(headers));
         let mut described = headers_of_document();
         described.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         described.extend(HeaderValue::from_str(&self.etag).ok().map(|etag| (header::ETAG, etag)));

@@ -57,7 +57,7 @@ pub struct Hosting {
     notes: Arc<notes::Notes>,
     memory: Arc<documents::Memory>,
     served: Arc<served::Served>,
-    pages: Arc<pages::Pages>,
+    pages: Arc<pages::PageCache>,
 }
 
 /// What a request leads to.

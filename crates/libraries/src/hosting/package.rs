@@ -32,7 +32,7 @@ pub(super) struct Package {
 
 /// Where a package lies.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The repository that blobs of its files are linked to.
     pub(super) repository: Uidp,
     /// The upstream that it comes from; absent for packages of groups.
@@ -42,7 +42,7 @@ pub(super) struct Place {
     pub(super) stale_since: Option<Micros>,
 }
 
-/// Changes whenever something of a package does at its place.
+/// Changes whenever something of a package does where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Revision {
     OfRepository(i64),
@@ -137,10 +137,10 @@ pub(super) async fn locate(
     view: &View,
     (language, name): (Language, &str),
     now: Micros,
-) -> Result<Located<Place>> {
+) -> Result<Located<Location>> {
     if let Some(Repository { uid, revision }) = repository(tx, view, name).await? {
         let revision = Revision::OfRepository(revision);
-        return Ok(Located::Here(Place { repository: uid, upstream: None, revision, stale_since: None }));
+        return Ok(Located::Here(Location { repository: uid, upstream: None, revision, stale_since: None }));
     }
     for upstream in requestable(tx, hosting, &view.scope.root(), (language, name)).await? {
         let document = documents::find_head(tx, &upstream.uid, name).await?;
@@ -157,7 +157,7 @@ pub(super) async fn locate(
         let stored_files = upstream_files::count(tx, &upstream.uid, name).await?;
         let revision = Revision::OfUpstream { document, stored_files };
         let repository = upstream.uid.clone();
-        return Ok(Located::Here(Place { repository, upstream: Some(upstream), revision, stale_since }));
+        return Ok(Located::Here(Location { repository, upstream: Some(upstream), revision, stale_since }));
     }
     Err(absent(name))
 }
@@ -194,7 +194,7 @@ pub(super) async fn locate_file(
     Err(absent(file.1))
 }
 
-impl Place {
+impl Location {
     /// The package that lies there.
     ///
     /// # Errors

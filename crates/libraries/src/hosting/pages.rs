@@ -4,14 +4,14 @@
 //! Each request reads a stamp of those rows, which is much less than the rows, and a page with another stamp is made again.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use bowline_authn::crypto::sha256;
-use bowline_core::{Micros, Result, Uidp, hex};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::ReadTx;
 use prost::bytes::Bytes;
 
-use super::package::{Place, Revision};
+use super::package::{Location, Revision};
 use crate::ecosystems::Language;
 use crate::{malware, policies};
 
@@ -20,15 +20,23 @@ const HALF: usize = 32 << 20;
 const PAGE: usize = 4 << 20;
 /// What the table costs for a page, about.
 const ENTRY: usize = 1024;
+/// Pages that are made at once.
+const AT_ONCE: usize = 16;
 
 /// A page as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedPage {
     pub text: Bytes,
-    /// Stands for the text: 32 hex digits.
+    /// The text compressed; absent where that gains nothing.
+    pub gzip: Option<Bytes>,
+    /// Stands for the text.
     pub tag: String,
-    /// Microseconds since the upstream confirmed the package, if that cannot be asked.
-    pub stale: Option<Micros>,
+}
+
+impl RenderedPage {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.gzip.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 /// Names a page: the groups that see one package in one place see one page.
@@ -36,7 +44,7 @@ pub struct RenderedPage {
 pub(super) struct PageKey {
     pub(super) repository: Uidp,
     pub(super) package: String,
-    /// Media type.
+    /// Media type of the page.
     pub(super) form: &'static str,
 }
 
@@ -53,10 +61,10 @@ impl Stamp {
         tx: &mut ReadTx,
         organization: &Uidp,
         (language, name): (Language, &str),
-        place: &Place,
+        location: &Location,
     ) -> Result<Stamp> {
         Ok(Stamp {
-            revision: place.revision.clone(),
+            revision: location.revision.clone(),
             policies: policies::digest_in_force(tx, organization, language).await?,
             malware: malware::listed(tx, language, name).await?,
         })
@@ -64,65 +72,92 @@ impl Stamp {
 }
 
 #[derive(Clone)]
-struct Kept {
+struct CachedPage {
     stamp: Stamp,
     /// When time changes it.
     until: Option<Micros>,
     page: RenderedPage,
 }
 
-impl Kept {
+impl CachedPage {
     fn bytes(&self) -> usize {
-        ENTRY + self.page.text.len()
+        ENTRY + self.page.bytes()
     }
 }
 
-/// The pages, in two halves: one is filled, and dropped once the other is full.
-#[derive(Default)]
-pub(super) struct Pages(Mutex<Halves>);
+/// The pages that are kept in memory.
+pub(super) struct PageCache {
+    cached: Mutex<Halves>,
+    /// Held while a page is made, so that those who wait for the same one find it.
+    making: [tokio::sync::Mutex<()>; AT_ONCE],
+    hasher: RandomState,
+}
+
+impl Default for PageCache {
+    fn default() -> PageCache {
+        let making = std::array::from_fn(|_| tokio::sync::Mutex::default());
+        PageCache { cached: Mutex::default(), making, hasher: RandomState::new() }
+    }
+}
+
+/// Pages in two halves: one is filled, and dropped once the other is full.
 
 #[derive(Default)]
 struct Halves {
-    newer: HashMap<PageKey, Kept>,
-    older: HashMap<PageKey, Kept>,
+    newer: HashMap<PageKey, CachedPage>,
+    older: HashMap<PageKey, CachedPage>,
     /// Of the newer half.
     bytes: usize,
 }
 
 impl Halves {
-    fn insert(&mut self, key: PageKey, kept: Kept) {
-        if self.bytes + kept.bytes() > HALF {
+    fn insert(&mut self, key: PageKey, cached: CachedPage) {
+        if self.bytes + cached.bytes() > HALF {
             self.older = std::mem::take(&mut self.newer);
             self.bytes = 0;
         }
-        self.bytes += kept.bytes();
-        if let Some(before) = self.newer.insert(key, kept) {
+        self.bytes += cached.bytes();
+        if let Some(before) = self.newer.insert(key, cached) {
             self.bytes -= before.bytes();
         }
     }
 }
 
-impl Pages {
+impl PageCache {
     /// The page, if one of that stamp is kept and time has not changed it.
     pub(super) fn find(&self, key: &PageKey, stamp: &Stamp, now: Micros) -> Option<RenderedPage> {
-        let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut halves = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if !halves.newer.contains_key(key) {
-            let kept = halves.older.remove(key)?;
-            halves.insert(key.clone(), kept);
+            let cached = halves.older.remove(key)?;
+            halves.insert(key.clone(), cached);
         }
-        let kept = halves.newer.get(key)?;
-        (kept.stamp == *stamp && kept.until.is_none_or(|until| now < until)).then(|| kept.page.clone())
+        let cached = halves.newer.get(key)?;
+        (cached.stamp == *stamp && cached.until.is_none_or(|until| now < until)).then(|| cached.page.clone())
     }
 
-    /// Keeps a page that was made of what the stamp stands for, and that time changes at `until`.
-    pub(super) fn keep(&self, key: PageKey, stamp: Stamp, text: String, until: Option<Micros>) -> RenderedPage {
-        let tag = hex(&sha256(text.as_bytes())[..16]);
-        let page = RenderedPage { text: text.into(), tag, stale: None };
-        if page.text.len() <= PAGE {
-            let kept = Kept { stamp, until, page: page.clone() };
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, kept);
+    /// The page that `make` makes of what the stamp stands for, on a thread for such work, unless someone else has made it
+    /// meanwhile. Time changes it at `until`.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub(super) async fn made(
+        &self,
+        (key, stamp): (PageKey, Stamp),
+        until: Option<Micros>,
+        now: Micros,
+        make: impl FnOnce() -> Result<RenderedPage> + Send + 'static,
+    ) -> Result<RenderedPage> {
+        let turn = self.hasher.hash_one(&key) as usize % AT_ONCE;
+        let _turn = self.making[turn].lock().await;
+        if let Some(page) = self.find(&key, &stamp, now) {
+            return Ok(page);
         }
-        page
+        let page = tokio::task::spawn_blocking(make).await.map_err(Error::internal)??;
+        if page.bytes() <= PAGE {
+            let cached = CachedPage { stamp, until, page: page.clone() };
+            self.cached.lock().unwrap_or_else(PoisonError::into_inner).insert(key, cached);
+        }
+        Ok(page)
     }
 }
 
@@ -139,11 +174,20 @@ mod tests {
         Stamp { revision: Revision::OfRepository(revision), policies: [0; 32], malware: Vec::new() }
     }
 
-    #[test]
-    fn a_page_is_found_while_its_stamp_and_time_hold() {
-        let pages = Pages::default();
-        let made = pages.keep(key("a"), stamp(1), "one".into(), Some(10));
-        assert_eq!(pages.find(&key("a"), &stamp(1), 9), Some(made));
+    fn page(text: &str) -> RenderedPage {
+        RenderedPage { text: text.to_owned().into(), gzip: None, tag: text.len().to_string() }
+    }
+
+    async fn keep(pages: &PageCache, key: PageKey, stamp: Stamp, text: &str, until: Option<Micros>) {
+        let made = page(text);
+        pages.made((key, stamp), until, 0, move || Ok(made)).await.expect("a page");
+    }
+
+    #[tokio::test]
+    async fn a_page_is_found_while_its_stamp_and_time_hold() {
+        let pages = PageCache::default();
+        keep(&pages, key("a"), stamp(1), "one", Some(10)).await;
+        assert_eq!(pages.find(&key("a"), &stamp(1), 9), Some(page("one")));
         assert_eq!(pages.find(&key("a"), &stamp(1), 10), None, "time has changed it");
         assert_eq!(pages.find(&key("a"), &stamp(2), 9), None, "something has changed it");
         assert_eq!(pages.find(&key("b"), &stamp(1), 9), None, "another package");
@@ -152,22 +196,24 @@ mod tests {
         assert_eq!(pages.find(&key("a"), &other, 9), None, "another policy");
         let other = Stamp { malware: vec![("1.0".into(), String::new())], ..stamp(1) };
         assert_eq!(pages.find(&key("a"), &other, 9), None, "a report of malware");
+        keep(&pages, key("a"), stamp(1), "two", None).await;
+        assert_eq!(pages.find(&key("a"), &stamp(1), 9), Some(page("one")), "it was there, so it was not made again");
     }
 
-    #[test]
-    fn memory_is_bounded_and_what_is_used_stays() {
-        let pages = Pages::default();
+    #[tokio::test]
+    async fn memory_is_bounded_and_what_is_used_stays() {
+        let pages = PageCache::default();
         let text = "x".repeat(1 << 20);
         for number in 0..200 {
-            pages.keep(key(&number.to_string()), stamp(0), text.clone(), None);
-            pages.keep(key("used"), stamp(number), "small".into(), None);
+            keep(&pages, key(&number.to_string()), stamp(0), &text, None).await;
+            keep(&pages, key("used"), stamp(number), "small", None).await;
             assert!(pages.find(&key("used"), &stamp(number), 0).is_some());
-            let halves = pages.0.lock().expect("a lock");
-            let held: usize = halves.newer.values().map(Kept::bytes).sum();
+            let halves = pages.cached.lock().expect("a lock");
+            let held: usize = halves.newer.values().map(CachedPage::bytes).sum();
             assert_eq!(held, halves.bytes);
-            assert!(held + halves.older.values().map(Kept::bytes).sum::<usize>() <= 2 * HALF);
+            assert!(held + halves.older.values().map(CachedPage::bytes).sum::<usize>() <= 2 * HALF);
         }
-        pages.keep(key("huge"), stamp(0), "x".repeat(PAGE + 1), None);
+        keep(&pages, key("huge"), stamp(0), &"x".repeat(PAGE + 1), None).await;
         assert_eq!(pages.find(&key("huge"), &stamp(0), 0), None, "too large to keep");
     }
 }

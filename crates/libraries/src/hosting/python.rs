@@ -95,7 +95,7 @@ impl Hosting {
     }
 
     /// The page of a project of a view, by any spelling of its name, in a form that `render` makes. It is made again once
-    /// something that it shows has changed.
+    /// something that it shows has changed. Beside it, microseconds since its upstream confirmed it, if that cannot be asked.
     ///
     /// # Errors
     /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
@@ -104,25 +104,25 @@ impl Hosting {
         client: &HostClient,
         path: Option<&str>,
         name: &str,
-        (form, render): (&'static str, fn(&Project) -> String),
-    ) -> Result<Lookup<RenderedPage>, HostError> {
+        (form, render): (&'static str, fn(&Project) -> bowline_core::Result<RenderedPage>),
+    ) -> Result<Lookup<(RenderedPage, Option<Micros>)>, HostError> {
         let of = (self.clone(), client.clone(), path.map(str::to_owned), LANGUAGE.normalized(name));
         let read = self.pipeline.db.read(move |tx| {
             let (hosting, client, path, name) = of.clone();
             Box::pin(async move {
                 let view = View::open::<ReadPackages>(tx, &client, path.as_deref(), LANGUAGE.number()).await?;
                 let (organization, now) = (view.scope.root(), client.now());
-                let place = match locate(tx, &hosting, &view, (LANGUAGE, &name), now).await? {
-                    Located::Here(place) => place,
+                let location = match locate(tx, &hosting, &view, (LANGUAGE, &name), now).await? {
+                    Located::Here(location) => location,
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                 };
-                let stamp = Stamp::read(tx, &organization, (LANGUAGE, &name), &place).await?;
-                let key = PageKey { repository: place.repository.clone(), package: name.clone(), form };
-                let stale = place.stale_since.map(|since| now.saturating_sub(since));
+                let stamp = Stamp::read(tx, &organization, (LANGUAGE, &name), &location).await?;
+                let key = PageKey { repository: location.repository.clone(), package: name.clone(), form };
+                let stale = location.stale_since.map(|since| now.saturating_sub(since));
                 if let Some(page) = hosting.pages.find(&key, &stamp, now) {
                     return Ok(Lookup::Here((key, stamp, stale, Made::Before(page))));
                 }
-                let package = place.package(tx, LANGUAGE, &name).await?;
+                let package = location.package(tx, LANGUAGE, &name).await?;
                 let gate = Gate::load(tx, &organization, LANGUAGE, &package).await?;
                 let project = project(&package, &gate, now)?;
                 Ok::<_, HostError>(Lookup::Here((key, stamp, stale, Made::Now(project))))
@@ -134,9 +134,12 @@ impl Hosting {
         };
         let page = match made {
             Made::Before(page) => page,
-            Made::Now(project) => self.pages.keep(key, stamp, render(&project), project.changes_at),
+            Made::Now(project) => {
+                let until = project.changes_at;
+                self.pages.made((key, stamp), until, client.now(), move || render(&project)).await?
+            }
         };
-        Ok(Lookup::Here(RenderedPage { stale, ..page }))
+        Ok(Lookup::Here((page, stale)))
     }
 
     /// A file of a view, by its digest and name; with `is_metadata` its core metadata, which no policy withholds: resolvers

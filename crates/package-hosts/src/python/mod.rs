@@ -11,13 +11,11 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
-use bowline_authn::crypto::sha256;
-use bowline_core::hex;
 use bowline_formats::percent::{self, NOT_UNRESERVED};
+use bowline_fronts::encoding::accepts_gzip;
 use bowline_fronts::range;
 use bowline_fronts::request::is_shown;
-use bowline_libraries::hosting::{HostClient, HostError};
-use bytes::Bytes;
+use bowline_libraries::hosting::{HostClient, HostError, RenderedPage};
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set, typed};
@@ -43,7 +41,7 @@ impl PackageHosts {
             (_, Target::Upload) => Err(wrong_verb("POST")),
             (&Method::GET | &Method::HEAD, target) => {
                 let mut response = self.read(client, &head.method, &head.headers, scope, target).await?;
-                set(&mut response, header::VARY, "Accept, Authorization");
+                set(&mut response, header::VARY, "Accept, Accept-Encoding, Authorization");
                 Ok(response)
             }
             _ => Err(wrong_verb("GET, HEAD")),
@@ -63,22 +61,20 @@ impl PackageHosts {
             Target::Projects => {
                 let form = Form::of(headers)?;
                 let names = self.hosting.python_projects(client, scope).await?;
-                let text = pages::projects(form, &names);
-                let tag = hex(&sha256(text.as_bytes())[..16]);
-                Ok(page(headers, form, text.into(), &tag))
+                Ok(page(headers, form, pages::projects(form, &names)?))
             }
             Target::Project { name, is_canonical: false } => Ok(self.moved(scope, &format!("{name}/"))),
             Target::Project { name, .. } => {
                 let form = Form::of(headers)?;
                 let made_by = (form.content_type(), pages::project(form));
                 let look = || self.hosting.python_page(client, scope, &name, made_by);
-                let rendered = self.until_here(look).await.map_err(|error| match error {
+                let (rendered, stale) = self.until_here(look).await.map_err(|error| match error {
                     // uv takes a 403 of an index for wrong credentials, and shows the text of a 409.
                     HostError::Withheld(withheld) => Refused::withheld(StatusCode::CONFLICT, &withheld),
                     error => error.into(),
                 })?;
-                let mut response = page(headers, form, rendered.text, &rendered.tag);
-                if let Some(stale) = rendered.stale {
+                let mut response = page(headers, form, rendered);
+                if let Some(stale) = stale {
                     set(&mut response, STALE, &(stale / 1_000_000).to_string());
                 }
                 Ok(response)
@@ -106,14 +102,21 @@ impl PackageHosts {
     }
 }
 
-/// A page in a form, unless the client has it.
-fn page(headers: &HeaderMap, form: Form, text: Bytes, tag: &str) -> Response {
+/// A page in a form, compressed where the client can take that, unless it has it.
+fn page(headers: &HeaderMap, form: Form, page: RenderedPage) -> Response {
+    let compressed = page.gzip.filter(|_| accepts_gzip(headers));
+    // Other bytes have another tag.
+    let tag = if compressed.is_some() { format!("{}-gzip", page.tag) } else { page.tag };
+    let is_compressed = compressed.is_some();
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let mut response = if range::is_not_modified(known, tag) {
+    let mut response = if range::is_not_modified(known, &tag) {
         typed(StatusCode::NOT_MODIFIED, form.content_type(), "")
     } else {
-        typed(StatusCode::OK, form.content_type(), text)
+        typed(StatusCode::OK, form.content_type(), compressed.unwrap_or(page.text))
     };
+    if is_compressed {
+        set(&mut response, header::CONTENT_ENCODING, "gzip");
+    }
     set(&mut response, header::ETAG, &format!("\"{tag}\""));
     // Policies and what others publish change it at any time.
     set(&mut response, header::CACHE_CONTROL, "private, no-cache");

@@ -1,16 +1,25 @@
 //! Pages of the index as JSON and as HTML, by the simple repository API 1.4 (PEP 503, 592, 658, 691, 700, 714).
 
+use bowline_authn::crypto::sha256;
 use bowline_core::rfc3339::{self, Digits};
-use bowline_libraries::hosting::{Project, ProjectFile};
+use bowline_core::{Result, hex};
+use bowline_fronts::encoding::{Compression, gzip};
+use bowline_libraries::hosting::{Project, ProjectFile, RenderedPage};
 use maud::{DOCTYPE, Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::negotiation::Form;
 
 const VERSION: &str = "1.4";
+/// Shorter pages are not compressed.
+const COMPRESSED_FROM: usize = 1024;
 
 /// The list of all projects.
-pub(super) fn projects(form: Form, names: &[String]) -> String {
+pub(super) fn projects(form: Form, names: &[String]) -> Result<RenderedPage> {
+    rendered(project_list(form, names))
+}
+
+fn project_list(form: Form, names: &[String]) -> String {
     if form == Form::Json {
         let projects: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
         return json!({ "meta": { "api-version": VERSION }, "projects": projects }).to_string();
@@ -25,11 +34,19 @@ pub(super) fn projects(form: Form, names: &[String]) -> String {
 }
 
 /// What makes the page of a project in a form.
-pub(super) fn project(form: Form) -> fn(&Project) -> String {
+pub(super) fn project(form: Form) -> fn(&Project) -> Result<RenderedPage> {
     match form {
-        Form::Json => project_json,
-        Form::Html | Form::PlainHtml => project_html,
+        Form::Json => |project| rendered(project_json(project)),
+        Form::Html | Form::PlainHtml => |project| rendered(project_html(project)),
     }
+}
+
+/// A text as it is sent, with the tag that stands for it.
+fn rendered(text: String) -> Result<RenderedPage> {
+    let tag = hex(&sha256(text.as_bytes())[..16]);
+    let is_long = text.len() >= COMPRESSED_FROM;
+    let compressed = is_long.then(|| gzip(text.as_bytes(), Compression::default())).transpose()?;
+    Ok(RenderedPage { text: text.into(), gzip: compressed, tag })
 }
 
 fn project_json(project: &Project) -> String {
@@ -166,8 +183,8 @@ mod tests {
     fn the_list_of_projects() {
         assert_eq!((yanked(None), yanked(Some(""))), (json!(false), json!(true)));
         let names = ["a".to_owned(), "b-c".to_owned()];
-        let page: Value = serde_json::from_str(&projects(Form::Json, &names)).expect("JSON");
+        let page: Value = serde_json::from_str(&project_list(Form::Json, &names)).expect("JSON");
         assert_eq!(page["projects"], json!([{ "name": "a" }, { "name": "b-c" }]));
-        assert!(projects(Form::PlainHtml, &names).contains("<a href=\"b-c/\">b-c</a>"));
+        assert!(project_list(Form::PlainHtml, &names).contains("<a href=\"b-c/\">b-c</a>"));
     }
 }

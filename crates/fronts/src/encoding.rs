@@ -1,13 +1,14 @@
-//! Compression of large JSON responses.
+//! Compression of large responses.
 
 use std::io::Write as _;
 
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT_ENCODING;
 use bowline_core::{Error, Result};
 use bytes::Bytes;
-use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::HeaderMap;
-use http::header::ACCEPT_ENCODING;
+
+pub use flate2::Compression;
 
 /// Whether the caller can read gzip. Its own weight counts, and that of `*` where it has none.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
