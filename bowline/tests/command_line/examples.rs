@@ -95,6 +95,10 @@ fn write_files(home: &Path, identity_token: &str) {
     write("maven/org/example/lib/1/lib-1.pom", pom);
     write("maven/org/example/lib/1/lib-1.jar", "jar");
     write("README.md", "# Ours\n");
+    write(
+        "uv.lock",
+        "[[package]]\nname = \"requests\"\nversion = \"2.32.0\"\nsource = { registry = \"https://pypi.org/simple\" }\n",
+    );
     write("token.jwt", identity_token);
     let test = json!({ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" });
     write("tests.json", &json!([test]).to_string());

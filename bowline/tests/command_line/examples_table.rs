@@ -123,6 +123,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries bindings list", Owner, ""),
     ("libraries blocked", Owner, ""),
     ("libraries why", Owner, ""),
+    ("libraries check", Owner, ""),
     ("libraries configure pip", Owner, ""),
     ("libraries configure uv", Machine, ""),
     ("libraries configure pdm", Owner, ""),

@@ -187,6 +187,34 @@ async fn why_a_version_is_refused() {
     let named = owner.json(&[&why[..], &["--organization", "acme"]].concat()).await;
     assert_eq!((&named["decision"]["reason"], &named["policy"]), (&json!("BLOCK_LIST"), &json!(policy)), "{named}");
 
+    // A lock file is checked by the same policy.
+    let directory = tempfile::tempdir().expect("a scratch directory is made");
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).expect("a file is written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let bad = write("requirements.txt", "Evil==1.0\ngood==2.0\n-e ./here\n");
+    let refused = owner.run(&["libraries", "check", &bad]).await;
+    let shown = ended(&refused, 1);
+    assert_eq!(shown, "PACKAGE\tREASON\tBECAUSE OF\tALLOWED FROM\npkg:pypi/evil@1.0\tBLOCK_LIST\tpkg:pypi/evil");
+    let said = text(&refused.stderr);
+    for part in [
+        "not checked: -e ./here",
+        "so its age is not checked: pkg:pypi/good@2.0",
+        "by the policy strict: 2 versions",
+        "policy in force refuses: 1",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let good = write("poetry.lock", "[[package]]\nname = \"good\"\nversion = \"2.0\"\n");
+    assert_eq!(owner.json(&["libraries", "check", &good]).await, json!([]));
+    let other = write("package-lock.json", r#"{"packages":{"node_modules/x":{"version":"1.0.0"}}}"#);
+    let unbound = owner.run(&["libraries", "check", &other]).await;
+    ended(&unbound, 0);
+    assert!(text(&unbound.stderr).contains("no policy is in force"), "{}", text(&unbound.stderr));
+    ended(&owner.run(&["libraries", "check", &write("Cargo.lock", "")]).await, 2);
+
     server.organization("other").await;
     let several = operator.run(&why).await;
     ended(&several, 2);

@@ -44,6 +44,9 @@ pub enum CliError {
     /// Some changes were made before one failed.
     #[error("{done} of {planned} changes were made; then {cause}{left}")]
     Partial { done: usize, planned: usize, cause: String, left: String },
+    /// Versions that a lock file pins, which the policy in force refuses; they were printed.
+    #[error("versions that the policy in force refuses: {0}")]
+    WouldBeRefused(usize),
     /// A defect of the program.
     #[error("defect: {0}")]
     Defect(String),
@@ -71,6 +74,9 @@ impl CliError {
                 "the plan says why for each; --take-over makes the files the owner of what has another or none".into(),
             ),
             CliError::Partial { .. } => Some("mend the cause and run the command again: it continues".into()),
+            CliError::WouldBeRefused(_) => {
+                Some("pin others, or wait; `bowline libraries why PURL` shows what decides about one".into())
+            }
             CliError::Refused(_) | CliError::Unknown(_) | CliError::Differs => None,
         }
     }

@@ -311,23 +311,34 @@ pub(super) async fn named_in_force(
     row.map(|row| Ok((row.uid, row.name, ready(&row.stored)?))).transpose()
 }
 
-/// The policies in force for an ecosystem of an organization as they are stored, each with how it is bound, as one digest:
-/// it changes with whatever they say.
-pub(super) async fn digest_in_force(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<[u8; 32]> {
-    let sql = "SELECT b.mode, p.uid, p.name, p.policy FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
+/// A policy in force as it is stored, with how it is bound.
+pub(super) struct StoredInForce {
+    pub(super) mode: i64,
+    pub(super) uid: String,
+    pub(super) name: String,
+    /// A `LibraryPolicy` as protobuf.
+    pub(super) policy: Vec<u8>,
+}
+
+/// The policies in force for an ecosystem of an organization, unread.
+pub(super) async fn stored_in_force(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+) -> Result<Vec<StoredInForce>> {
+    let sql = "SELECT b.mode, p.uid, p.name, p.policy
+               FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
                WHERE b.parent = $1 AND b.ecosystem = $2 ORDER BY b.mode, p.uid";
     let params = [Value::from(organization.as_str()), Value::Int(language.number())];
-    let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?, row.text(2)?, row.bytes(3)?));
-    let mut all = Vec::new();
-    for (mode, uid, name, policy) in tx.query(sql, &params, read).await? {
-        let length = |bytes: &[u8]| (bytes.len() as u64).to_be_bytes();
-        all.extend(mode.to_be_bytes());
-        for part in [uid.as_bytes(), name.as_bytes(), &policy] {
-            all.extend(length(part));
-            all.extend(part);
-        }
-    }
-    Ok(bowline_authn::crypto::sha256(&all))
+    let read = |row: &Row<'_>| {
+        Ok::<_, Error>(StoredInForce {
+            mode: row.int(0)?,
+            uid: row.text(1)?,
+            name: row.text(2)?,
+            policy: row.bytes(3)?,
+        })
+    };
+    tx.query(sql, &params, read).await
 }
 
 /// A draft that was validated, ready to check by.

@@ -4,9 +4,11 @@ mod bindings;
 mod blocked;
 mod cache;
 mod catalogue;
+mod check;
 mod configure;
 mod entitlements;
 mod import;
+mod lock_files;
 mod malware;
 mod policies;
 mod why;
@@ -47,6 +49,8 @@ pub enum LibrariesCommand {
     /// Files with which installers and publishers use the package hosts
     #[command(subcommand)]
     Configure(configure::ConfigureCommand),
+    /// Show what the policy in force would refuse of a lock file; fails if that is anything
+    Check(check::CheckCommand),
     /// Show whether an organization may download a version of a package, and why not
     Why(why::WhyCommand),
     #[command(flatten)]
@@ -70,6 +74,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Cache(command) => cache::run(command).await,
         LibrariesCommand::Import(command) => import::run(command).await,
         LibrariesCommand::Configure(command) => configure::run(command),
+        LibrariesCommand::Check(command) => check::run(command).await,
         LibrariesCommand::Why(command) => why::run(command).await,
         LibrariesCommand::Generated(command) => resources::run(command).await,
     }

@@ -42,7 +42,7 @@ pub(super) async fn run(command: WhyCommand) -> Result<(), CliError> {
 }
 
 /// The organization of a caller who sees one.
-async fn only_organization(api: &Api) -> Result<String, ClientError> {
+pub(super) async fn only_organization(api: &Api) -> Result<String, ClientError> {
     let uidp = Some(UidpFilter { in_root: true, ..UidpFilter::default() });
     let request = v2::ListGroupsRequest { uidp, page_size: 20, ..v2::ListGroupsRequest::default() };
     let mut found = api.call::<ListGroups>(&request).await?.groups;

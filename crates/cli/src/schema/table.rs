@@ -54,6 +54,7 @@ pub(super) const SHAPES: &[(&str, Shape)] = &[
     ("libraries bindings list", List("LibraryPolicyBindings.ListBindings")),
     ("libraries bindings create", Response("LibraryPolicyBindings.CreateBinding")),
     ("libraries blocked", List("LibraryPolicyBlockEvents.ListBlockEvents")),
+    ("libraries check", List("Decisions.EvaluatePolicy")),
     ("libraries why", Response("Decisions.ExplainPackage")),
     ("libraries malware list", List("Malware.ListBlockList")),
     ("libraries cache status", WATERMARKS),

@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::ReadTx;
 use prost::bytes::Bytes;
 
 use super::package::{Location, Revision};
 use crate::ecosystems::Language;
+use crate::policies::StoredInForce;
 use crate::{malware, policies};
 
 /// Bytes of half of the cache, and of a page that is kept.
@@ -52,8 +54,8 @@ pub(super) struct PageKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     revision: Revision,
-    policies: [u8; 32],
-    malware: Vec<(String, String)>,
+    /// Digest of the policies in force and the reports of malware.
+    rules: [u8; 32],
 }
 
 impl Stamp {
@@ -63,12 +65,26 @@ impl Stamp {
         (language, name): (Language, &str),
         location: &Location,
     ) -> Result<Stamp> {
-        Ok(Stamp {
-            revision: location.revision.clone(),
-            policies: policies::digest_in_force(tx, organization, language).await?,
-            malware: malware::listed(tx, language, name).await?,
-        })
+        let policies = policies::stored_in_force(tx, organization, language).await?;
+        let reports = malware::listed(tx, language, name).await?;
+        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &reports) })
     }
+}
+
+/// Each part with its length before it, so that no two lists have the same bytes.
+fn digest(policies: &[StoredInForce], reports: &[(String, String)]) -> [u8; 32] {
+    let mut bytes = Vec::new();
+    let mut add = |part: &[u8]| {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend(part);
+    };
+    for StoredInForce { mode, uid, name, policy } in policies {
+        [&mode.to_be_bytes(), uid.as_bytes(), name.as_bytes(), policy].into_iter().for_each(&mut add);
+    }
+    for (version, ranges) in reports {
+        [&b"malware"[..], version.as_bytes(), ranges.as_bytes()].into_iter().for_each(&mut add);
+    }
+    sha256(&bytes)
 }
 
 #[derive(Clone)]
@@ -101,7 +117,6 @@ impl Default for PageCache {
 }
 
 /// Pages in two halves: one is filled, and dropped once the other is full.
-
 #[derive(Default)]
 struct Halves {
     newer: HashMap<PageKey, CachedPage>,
@@ -171,7 +186,7 @@ mod tests {
     }
 
     fn stamp(revision: i64) -> Stamp {
-        Stamp { revision: Revision::OfRepository(revision), policies: [0; 32], malware: Vec::new() }
+        Stamp { revision: Revision::OfRepository(revision), rules: [0; 32] }
     }
 
     fn page(text: &str) -> RenderedPage {
@@ -192,12 +207,36 @@ mod tests {
         assert_eq!(pages.find(&key("a"), &stamp(2), 9), None, "something has changed it");
         assert_eq!(pages.find(&key("b"), &stamp(1), 9), None, "another package");
         assert_eq!(pages.find(&PageKey { form: "application/json", ..key("a") }, &stamp(1), 9), None, "another form");
-        let other = Stamp { policies: [1; 32], ..stamp(1) };
+        let other = Stamp { rules: [1; 32], ..stamp(1) };
         assert_eq!(pages.find(&key("a"), &other, 9), None, "another policy");
-        let other = Stamp { malware: vec![("1.0".into(), String::new())], ..stamp(1) };
-        assert_eq!(pages.find(&key("a"), &other, 9), None, "a report of malware");
         keep(&pages, key("a"), stamp(1), "two", None).await;
         assert_eq!(pages.find(&key("a"), &stamp(1), 9), Some(page("one")), "it was there, so it was not made again");
+    }
+
+    #[test]
+    fn each_part_of_the_rules_is_in_their_digest() {
+        let policy = |mode, uid: &str, name: &str, policy: &str| StoredInForce {
+            mode,
+            uid: uid.into(),
+            name: name.into(),
+            policy: policy.into(),
+        };
+        let report = |version: &str, ranges: &str| (version.to_owned(), ranges.to_owned());
+        let all = [
+            digest(&[], &[]),
+            digest(&[policy(1, "a", "b", "c")], &[]),
+            digest(&[policy(2, "a", "b", "c")], &[]),
+            digest(&[policy(1, "ab", "", "c")], &[]),
+            digest(&[policy(1, "a", "bc", "")], &[]),
+            digest(&[policy(1, "a", "b", "d")], &[]),
+            digest(&[policy(1, "a", "b", "c"), policy(2, "a", "b", "c")], &[]),
+            digest(&[], &[report("1", "")]),
+            digest(&[], &[report("", "1")]),
+            digest(&[policy(1, "a", "b", "c")], &[report("1", "")]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[..at].contains(one), "{at}");
+        }
     }
 
     #[tokio::test]

@@ -1,0 +1,122 @@
+use std::path::PathBuf;
+
+use bowline_client::{Api, ClientError};
+use bowline_contract::bowline::libraries::v1 as own;
+use bowline_contract::bowline::libraries::v1::Decision;
+use bowline_contract::bowline::libraries::v1::rpc::decisions::EvaluatePolicy;
+use bowline_contract::v1::libraries as v1;
+use bowline_contract::v1::libraries::rpc::library_policies::ListPolicies;
+use bowline_contract::v1::libraries::rpc::library_policy_bindings::ListBindings;
+use bowline_terminal::{Output, Table, note, time};
+use clap::Args;
+
+use super::{Ecosystem, Mode, lock_files, why};
+use crate::error::CliError;
+use crate::session::Access;
+use crate::{input, print, resolve};
+
+/// `bowline libraries check`.
+#[derive(Args)]
+pub struct CheckCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Lock file of uv, Poetry, PDM, pip or npm
+    #[arg(value_name = "LOCKFILE")]
+    file: PathBuf,
+    /// Organization, by name or UIDP [default: the only one of the caller]
+    #[arg(long, value_name = "ORG")]
+    organization: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Bytes of a lock file.
+const FILE_BYTES: u64 = 64 << 20;
+/// The reason of versions that are too young, or whose age is not known.
+const COOLDOWN: &str = "COOLDOWN";
+/// Versions that a call evaluates.
+const AT_ONCE: usize = 100;
+
+/// What the policy in force would refuse of what a lock file pins.
+///
+/// # Errors
+/// The file cannot be read, the server refuses, or a version would be refused.
+pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
+    let unreadable = |why: String| CliError::Option(format!("{} {why}", command.file.display()));
+    let text =
+        String::from_utf8(input::read(&command.file, FILE_BYTES)?).map_err(|_| unreadable("is no UTF-8".into()))?;
+    let name = command.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let file = lock_files::read(name, &text).map_err(unreadable)?;
+    let api = command.access.session()?.api().await?;
+    let organization = match &command.organization {
+        Some(organization) => resolve::group(&api, organization).await?,
+        None => why::only_organization(&api).await?,
+    };
+    for other in &file.others {
+        note(&format!("not checked: {other}\n"));
+    }
+    let Some(policy) = policy_in_force(&api, &organization, file.ecosystem).await? else {
+        note("no policy is in force for this ecosystem, so nothing is refused\n");
+        return show(&command.output, &[]);
+    };
+    let purls: Vec<String> = file.versions.into_iter().collect();
+    let mut refused = Vec::new();
+    for purls in purls.chunks(AT_ONCE) {
+        let request = own::EvaluatePolicyRequest {
+            parent: organization.clone(),
+            policy: Some(policy.clone()),
+            purls: purls.to_vec(),
+        };
+        refused.extend(api.call::<EvaluatePolicy>(&request).await?.decisions.into_iter().filter(|one| !one.allowed));
+    }
+    // Packages of groups have no age, and of others none is known before someone requests them.
+    let (unknown, refused): (Vec<_>, Vec<_>) =
+        refused.into_iter().partition(|one: &Decision| !one.known && one.reason == COOLDOWN);
+    for decision in unknown {
+        note(&format!("not known here, so its age is not checked: {}\n", decision.purl));
+    }
+    note(&format!("checked by the policy {}: {} versions\n", policy.name, purls.len()));
+    show(&command.output, &refused)
+}
+
+/// Prints what is refused; fails if that is anything.
+fn show(output: &Output, refused: &[Decision]) -> Result<(), CliError> {
+    let mut table = Table::new(&["package", "reason", "because of", "allowed from"]);
+    for decision in refused {
+        let Decision { purl, reason, matched, allowed_time, .. } = decision.clone();
+        table.push([purl, reason, matched, time(allowed_time)]);
+    }
+    print(&output.messages(&table, refused)?)?;
+    if refused.is_empty() { Ok(()) } else { Err(CliError::WouldBeRefused(refused.len())) }
+}
+
+/// The enforced policy of an ecosystem, as a draft.
+async fn policy_in_force(
+    api: &Api,
+    organization: &str,
+    ecosystem: Ecosystem,
+) -> Result<Option<v1::LibraryPolicy>, ClientError> {
+    let request = v1::LibraryPolicyBindingFilter {
+        parent_id: organization.into(),
+        ecosystem: ecosystem.wire() as i32,
+        mode: Mode::Enforced.wire() as i32,
+        ..v1::LibraryPolicyBindingFilter::default()
+    };
+    let Some(binding) = api.call::<ListBindings>(&request).await?.items.pop() else { return Ok(None) };
+    let mut request = v1::LibraryPolicyFilter {
+        parent_id: organization.into(),
+        page_size: 200,
+        ..v1::LibraryPolicyFilter::default()
+    };
+    loop {
+        let page = api.call::<ListPolicies>(&request).await?;
+        if let Some(policy) = page.items.into_iter().find(|policy| policy.id == binding.policy) {
+            return Ok(Some(policy));
+        }
+        if page.next_page_token.is_empty() {
+            let text = format!("the policy {} is in force, and you may not read it", binding.policy);
+            return Err(ClientError::Usage(text));
+        }
+        request.page_token = page.next_page_token;
+    }
+}
