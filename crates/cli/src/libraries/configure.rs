@@ -4,12 +4,10 @@
 use std::path::PathBuf;
 
 use bowline_client::ClientError;
-use bowline_core::Uidp;
 use bowline_terminal::{note, public_url};
 use clap::{Args, Subcommand};
 
 use crate::configure::writing::{ClientFile, Writing};
-use crate::credential_helper::host;
 use crate::error::CliError;
 use crate::session::{Session, Target, variable};
 
@@ -46,14 +44,14 @@ pub struct ClientArgs {
     root: Option<PathBuf>,
 }
 
-/// The path of a group as addresses have it, such as `~acme:web`.
+/// The path of a group as addresses have it, such as `~acme:web`. The parts of a UIDP are those of its path.
 fn scope(text: &str) -> Result<String, String> {
-    let parts: Vec<&str> = if Uidp::is_valid(text) { vec![text] } else { text.split(['/', ':']).collect() };
+    let parts: Vec<&str> = text.split(['/', ':']).collect();
     let is_plain = |part: &&str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte))
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     };
     if parts.iter().all(is_plain) {
-        return Ok(format!("~{}", parts.join(":").replace('/', "%2F")));
+        return Ok(format!("~{}", parts.join(":")));
     }
     Err("must be the path of a group, such as acme/web".into())
 }
@@ -87,11 +85,17 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
     let index = PythonIndex { simple: format!("{base}/simple/"), legacy: format!("{base}/legacy/") };
     args.writing.run(&args.root.clone().map_or_else(home, Ok)?, &[render(&index)])?;
     note(&format!(
-        "account: put the user name and password of `bowline auth pull-token create --repository python` into .netrc: \
-         machine {} login USERNAME password PASSWORD\n",
-        host(&url).split(':').next().unwrap_or_default()
+        "account: put the user name and password of `bowline auth pull-token create --parent ORG --repository python` into \
+         .netrc: machine {} login USERNAME password PASSWORD\n",
+        machine(&url)
     ));
     Ok(())
+}
+
+/// The name of a host without its port, as `.netrc` has it.
+fn machine(url: &str) -> String {
+    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(String::from));
+    host.unwrap_or_else(|| "HOST".into()).trim_matches(['[', ']']).to_owned()
 }
 
 fn home() -> Result<PathBuf, CliError> {
@@ -145,10 +149,17 @@ mod tests {
     fn groups_are_named_as_in_addresses() {
         assert_eq!(scope("acme/web").as_deref(), Ok("~acme:web"));
         assert_eq!(scope("acme:web").as_deref(), Ok("~acme:web"));
-        let uidp = format!("{}/{}", "ab".repeat(20), "cd".repeat(8));
-        assert_eq!(scope(&uidp), Ok(format!("~{}", uidp.replace('/', "%2F"))));
+        let (organization, group) = ("ab".repeat(20), "cd".repeat(8));
+        assert_eq!(scope(&format!("{organization}/{group}")), Ok(format!("~{organization}:{group}")));
         for wrong in ["", "a//b", "/a", "a b", "a\nb", "a\"b", "~a", "a@b"] {
             assert!(scope(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn machines_have_no_port() {
+        for (url, name) in [("https://h.example:8443/x", "h.example"), ("http://[::1]:8080/libraries", "::1")] {
+            assert_eq!(machine(url), name);
         }
     }
 

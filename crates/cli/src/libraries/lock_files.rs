@@ -44,6 +44,10 @@ impl LockFile {
     }
 
     fn pin(&mut self, kind: &str, name: &str, version: &str) {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+!_".contains(&byte);
+        if name.trim_matches('/').is_empty() || version.is_empty() || !version.bytes().all(is_plain) {
+            return self.leave_out(name, version);
+        }
         let (scope, name) = name.rsplit_once('/').map_or((None, name), |(scope, name)| (Some(scope), name));
         let purl = PackageUrl {
             kind: kind.into(),
@@ -56,7 +60,8 @@ impl LockFile {
     }
 
     fn leave_out(&mut self, name: &str, how: &str) {
-        self.others.insert(format!("{name} ({how})"));
+        // Such files come from anyone who proposes a change, and this is shown in a terminal.
+        self.others.insert(format!("{name} ({how})").replace(char::is_control, " "));
     }
 }
 
@@ -209,6 +214,14 @@ mod tests {
             "c":{"version":"file:../c"}}}"#;
         let versions = vec!["pkg:npm/a@1.0.0".into(), "pkg:npm/b@2.0.0".into()];
         assert_eq!(read_all("npm-shrinkwrap.json", older), (versions, vec!["c (file:../c)".into()]));
+    }
+
+    #[test]
+    fn what_is_not_one_version_is_left_out() {
+        let others = ["a (1.*)", "b (1,<2)"].map(String::from).to_vec();
+        assert_eq!(read_all("requirements.txt", "a==1.*\nb==1,<2\n"), (Vec::new(), others));
+        let hostile = "[[package]]\nname = \"\\u001b[2Jx\"\nversion = \"\\u0007\"\n";
+        assert_eq!(read_all("uv.lock", hostile), (Vec::new(), vec![" [2Jx ( )".into()]));
     }
 
     #[test]

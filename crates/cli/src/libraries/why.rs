@@ -56,7 +56,7 @@ pub(super) async fn only_organization(api: &Api) -> Result<String, ClientError> 
     }
 }
 
-/// The name of a policy, which is one of the organization's first 200; its UIDP if it is none of them.
+/// The name of a policy, which is one of the organization's first 200; its UIDP if it is not among them.
 async fn policy_name(api: &Api, parent: &str, uid: &str) -> Result<String, ClientError> {
     if uid.is_empty() {
         return Ok(String::new());
