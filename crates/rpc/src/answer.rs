@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bowline_contract::{ApiVersion, Auth, MethodInfo};
 use bowline_core::{Code, Error, Reason, Result};
+use bowline_fronts::encoding::{Compression, gzip};
 use bowline_transcode::{JsonOptions, push_json_string};
 use bytes::Bytes;
 use http::header::{
@@ -17,7 +18,6 @@ use crate::body::ReplyBody;
 use crate::error_details::status_of;
 use crate::front::Front;
 use crate::rest_request::message_id;
-use bowline_fronts::encoding::{Compression, gzip};
 
 /// Which names the members of the response have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

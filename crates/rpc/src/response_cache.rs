@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_contract::MethodInfo;
 use bowline_core::{Error, Result};
+use bowline_fronts::encoding::{Compression, accepts_gzip, gzip};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, Response, StatusCode};
@@ -13,7 +14,6 @@ use http::{HeaderMap, Response, StatusCode};
 use crate::answer::{JSON, Names, failure, json_of};
 use crate::body::ReplyBody;
 use crate::front::Front;
-use bowline_fronts::encoding::{Compression, accepts_gzip, gzip};
 
 /// Smaller responses travel as they are.
 const COMPRESSED_FROM: usize = 1024;

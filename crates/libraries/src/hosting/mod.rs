@@ -4,8 +4,8 @@
 //! A view is a group as a client names it, and what of its packages the caller may read: its own and those of the groups
 //! above it. Who publishes below a group changes nothing for those who read the group itself. Of two packages of one name
 //! the nearest counts, whole. What no group has comes from the upstreams of the organization: `package` finds it,
-//! `documents` and `upstream_files` store it; `pages` keeps what was made of it. This module decides what to request, and the front requests it. To add an
-//! ecosystem, write what its protocol asks for next to `python`.
+//! `documents` and `upstream_files` store it; `pages` keeps what was made of it. This module decides what to request, and
+//! the front requests it. To add an ecosystem, write what its protocol asks for next to `python`.
 
 mod documents;
 mod files;

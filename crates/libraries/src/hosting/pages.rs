@@ -11,6 +11,7 @@ use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::ReadTx;
 use prost::bytes::Bytes;
+use tokio::sync::MutexGuard;
 
 use super::package::{Location, Revision};
 use crate::ecosystems::Language;
@@ -150,23 +151,22 @@ impl PageCache {
         (cached.stamp == *stamp && cached.until.is_none_or(|until| now < until)).then(|| cached.page.clone())
     }
 
-    /// The page that `make` makes of what the stamp stands for, on a thread for such work, unless someone else has made it
-    /// meanwhile. Time changes it at `until`.
+    /// The turn to make a page: look again then, someone else may have made it. Those who wait hold no package in memory.
+    pub(super) async fn turn(&self, key: &PageKey) -> MutexGuard<'_, ()> {
+        let turn = self.hasher.hash_one(key) as usize % AT_ONCE;
+        self.making[turn].lock().await
+    }
+
+    /// The page that `make` makes of what the stamp stands for, on a thread for such work. Time changes it at `until`.
     ///
     /// # Errors
     /// Those of `make`.
-    pub(super) async fn made(
+    pub(super) async fn make(
         &self,
         (key, stamp): (PageKey, Stamp),
         until: Option<Micros>,
-        now: Micros,
         make: impl FnOnce() -> Result<RenderedPage> + Send + 'static,
     ) -> Result<RenderedPage> {
-        let turn = self.hasher.hash_one(&key) as usize % AT_ONCE;
-        let _turn = self.making[turn].lock().await;
-        if let Some(page) = self.find(&key, &stamp, now) {
-            return Ok(page);
-        }
         let page = tokio::task::spawn_blocking(make).await.map_err(Error::internal)??;
         if page.bytes() <= PAGE {
             let cached = CachedPage { stamp, until, page: page.clone() };
@@ -195,7 +195,7 @@ mod tests {
 
     async fn keep(pages: &PageCache, key: PageKey, stamp: Stamp, text: &str, until: Option<Micros>) {
         let made = page(text);
-        pages.made((key, stamp), until, 0, move || Ok(made)).await.expect("a page");
+        pages.make((key, stamp), until, move || Ok(made)).await.expect("a page");
     }
 
     #[tokio::test]
@@ -209,8 +209,9 @@ mod tests {
         assert_eq!(pages.find(&PageKey { form: "application/json", ..key("a") }, &stamp(1), 9), None, "another form");
         let other = Stamp { rules: [1; 32], ..stamp(1) };
         assert_eq!(pages.find(&key("a"), &other, 9), None, "another policy");
-        keep(&pages, key("a"), stamp(1), "two", None).await;
-        assert_eq!(pages.find(&key("a"), &stamp(1), 9), Some(page("one")), "it was there, so it was not made again");
+        keep(&pages, key("a"), stamp(2), "three", None).await;
+        assert_eq!(pages.find(&key("a"), &stamp(2), 9), Some(page("three")));
+        assert_eq!(pages.find(&key("a"), &stamp(1), 9), None, "it took the place of the old one");
     }
 
     #[test]

@@ -62,10 +62,12 @@ pub struct File {
 /// What the policies in force say of a file.
 type Decided = Vec<(Note, Option<Withheld>)>;
 
-/// A page that is kept, or what to make one of.
-enum Made {
-    Before(RenderedPage),
-    Now(Project),
+/// What there is of a page.
+enum AtHand {
+    Page(RenderedPage),
+    /// It has to be made, and nothing was loaded for that.
+    Nothing(PageKey),
+    Project(PageKey, Stamp, Project),
 }
 
 impl Hosting {
@@ -106,7 +108,34 @@ impl Hosting {
         name: &str,
         (form, render): (&'static str, fn(&Project) -> bowline_core::Result<RenderedPage>),
     ) -> Result<Lookup<(RenderedPage, Option<Micros>)>, HostError> {
-        let of = (self.clone(), client.clone(), path.map(str::to_owned), LANGUAGE.normalized(name));
+        let name = LANGUAGE.normalized(name);
+        let key = match self.python_page_at_hand(client, path, (&name, form), false).await? {
+            Lookup::Here((AtHand::Page(page), stale)) => return Ok(Lookup::Here((page, stale))),
+            Lookup::Here((AtHand::Nothing(key) | AtHand::Project(key, ..), _)) => key,
+            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
+        };
+        let _turn = self.pages.turn(&key).await;
+        match self.python_page_at_hand(client, path, (&name, form), true).await? {
+            Lookup::Here((AtHand::Page(page), stale)) => Ok(Lookup::Here((page, stale))),
+            Lookup::Here((AtHand::Project(key, stamp, project), stale)) => {
+                let until = project.changes_at;
+                let page = self.pages.make((key, stamp), until, move || render(&project)).await?;
+                Ok(Lookup::Here((page, stale)))
+            }
+            Lookup::Here((AtHand::Nothing(_), _)) => Err(Error::internal("a project was not loaded").into()),
+            Lookup::Ask(ask) => Ok(Lookup::Ask(ask)),
+        }
+    }
+
+    /// The page if it is kept, else what to make it of, if that is to be loaded; and how old the answer of its upstream is.
+    async fn python_page_at_hand(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (name, form): (&str, &'static str),
+        is_loaded: bool,
+    ) -> Result<Lookup<(AtHand, Option<Micros>)>, HostError> {
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), name.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             let (hosting, client, path, name) = of.clone();
             Box::pin(async move {
@@ -120,26 +149,18 @@ impl Hosting {
                 let key = PageKey { repository: location.repository.clone(), package: name.clone(), form };
                 let stale = location.stale_since.map(|since| now.saturating_sub(since));
                 if let Some(page) = hosting.pages.find(&key, &stamp, now) {
-                    return Ok(Lookup::Here((key, stamp, stale, Made::Before(page))));
+                    return Ok(Lookup::Here((AtHand::Page(page), stale)));
+                }
+                if !is_loaded {
+                    return Ok(Lookup::Here((AtHand::Nothing(key), stale)));
                 }
                 let package = location.package(tx, LANGUAGE, &name).await?;
                 let gate = Gate::load(tx, &organization, LANGUAGE, &package).await?;
                 let project = project(&package, &gate, now)?;
-                Ok::<_, HostError>(Lookup::Here((key, stamp, stale, Made::Now(project))))
+                Ok::<_, HostError>(Lookup::Here((AtHand::Project(key, stamp, project), stale)))
             })
         });
-        let (key, stamp, stale, made) = match read.await? {
-            Lookup::Here(found) => found,
-            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
-        };
-        let page = match made {
-            Made::Before(page) => page,
-            Made::Now(project) => {
-                let until = project.changes_at;
-                self.pages.made((key, stamp), until, client.now(), move || render(&project)).await?
-            }
-        };
-        Ok(Lookup::Here((page, stale)))
+        read.await
     }
 
     /// A file of a view, by its digest and name; with `is_metadata` its core metadata, which no policy withholds: resolvers
