@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages mcp kubelet openapi terraform soak browser console"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript mcp kubelet openapi terraform soak browser console"   which suites to run
 #   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
@@ -18,7 +18,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages mcp kubelet openapi terraform soak browser console}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript mcp kubelet openapi terraform soak browser console}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -167,6 +167,17 @@ if [[ " $suites " == *" packages "* ]]; then
     # This version of pdm does not run with hishel 2, which it allows.
     "$PYTHON/pdm/bin/pip" install -q --disable-pip-version-check pdm==2.29.4 'hishel[httpx2]==1.4.0'
     touch "$PYTHON/.done"
+  fi
+fi
+
+if [[ " $suites " == *" packages-javascript "* ]]; then
+  export JAVASCRIPT=$cache/packages-javascript/$(digest "$here/packages-javascript/package-lock.json")
+  if [ ! -e "$JAVASCRIPT/.done" ]; then
+    say "installing installers and publishers of JavaScript packages"
+    mkdir -p "$JAVASCRIPT"
+    cp "$here"/packages-javascript/package.json "$here"/packages-javascript/package-lock.json "$JAVASCRIPT"
+    (cd "$JAVASCRIPT" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    touch "$JAVASCRIPT/.done"
   fi
 fi
 
@@ -338,7 +349,7 @@ run_suite() {
       BOWLINE=$binary limited 900 "$oci"
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | gate | scanner | feeds | feeds-formats | packages | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
     mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;

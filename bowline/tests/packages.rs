@@ -10,6 +10,14 @@ mod hostile;
 mod keeping;
 #[path = "packages/kept_pages.rs"]
 mod kept_pages;
+#[path = "packages/npm_changes.rs"]
+mod npm_changes;
+#[path = "packages/npm_hostile.rs"]
+mod npm_hostile;
+#[path = "packages/npm_publishing.rs"]
+mod npm_publishing;
+#[path = "packages/npm_withholding.rs"]
+mod npm_withholding;
 #[path = "packages/publishing.rs"]
 mod publishing;
 #[path = "packages/reaching.rs"]

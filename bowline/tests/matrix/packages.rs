@@ -1,15 +1,17 @@
-//! The index of Python, by every caller at every place, against the same oracle: what the contract says of the operations
-//! behind its paths.
+//! The hosts of packages, by every caller at every place, against the same oracle: what the contract says of the operations
+//! behind their paths.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_contract::Method;
+use bowline_contract::bowline::libraries::v1::rpc::javascript_host as npm_host;
 use bowline_contract::bowline::libraries::v1::rpc::python_host::{PublishFile, ReadPackages};
 use bowline_testkit::python::{BOUNDARY, fields, file_name, wheel};
-use bowline_testkit::{Engine, RestReply, TestServer};
+use bowline_testkit::{Engine, RestReply, TestServer, npm};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use serde_json::json;
 
 use crate::fixture::{Caller, Fixture, Place};
 use crate::oracle;
@@ -25,19 +27,45 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST legacy/", PublishFile::FULL_NAME),
 ];
 
+/// The same of the registry of npm. Each one leaves what is there as it was.
+const NPM_ROUTES: &[(&str, &str)] = &[
+    ("GET kept", npm_host::ReadPackages::FULL_NAME),
+    ("GET kept/latest", npm_host::ReadPackages::FULL_NAME),
+    ("GET kept/-/kept-1.0.0.tgz", npm_host::ReadPackages::FULL_NAME),
+    ("HEAD kept/-/kept-1.0.0.tgz", npm_host::ReadPackages::FULL_NAME),
+    ("GET -/package/kept/dist-tags", npm_host::ReadPackages::FULL_NAME),
+    ("GET kept?write=true", npm_host::PublishFile::FULL_NAME),
+    ("PUT kept", npm_host::DeprecateVersions::FULL_NAME),
+    ("PUT -/package/kept/dist-tags/latest", npm_host::SetTag::FULL_NAME),
+    ("DELETE kept/-/gone-1.0.0.tgz/-rev/1", npm_host::DeleteVersions::FULL_NAME),
+];
+
 #[tokio::test]
 async fn every_caller_at_every_path_of_the_index() {
+    every_caller("POST legacy/", ROUTES, ask).await;
+}
+
+#[tokio::test]
+async fn every_caller_at_every_path_of_npm() {
+    every_caller("PUT kept", NPM_ROUTES, ask_npm).await;
+}
+
+async fn every_caller(
+    publish: &str,
+    routes: &[(&'static str, &str)],
+    ask: impl AsyncFn(&Fixture<'_>, Option<&str>, &Place, &str) -> RestReply,
+) {
     let server = TestServer::start(Engine::Sqlite).await;
     let fixture = Fixture::new(&server).await;
     for place in fixture.places.iter().filter(|place| place.exists) {
-        let published = ask(&fixture, fixture.operator.token.as_deref(), place, "POST legacy/").await;
-        assert_eq!(published.status, 200, "{}", published.text());
+        let published = ask(&fixture, fixture.operator.token.as_deref(), place, publish).await;
+        assert!(matches!(published.status, 200 | 201), "{}", published.text());
     }
     let (mut wrong, mut calls) = (Vec::new(), 0);
     let sample = Sample::of_environment(&fixture);
     for caller in &fixture.callers {
         for place in &fixture.places {
-            for (number, (what, method)) in ROUTES.iter().enumerate() {
+            for (number, (what, method)) in routes.iter().enumerate() {
                 if !sample.has(&fixture, number, caller, place) {
                     continue;
                 }
@@ -65,7 +93,7 @@ fn expected(fixture: &Fixture<'_>, caller: &Caller, method: &str, place: &Place)
         return &[401, 403];
     }
     let is_allowed = oracle::holds(caller, &oracle::needed(fixture, method), &place.group);
-    if place.exists && is_allowed { &[200] } else { &[403] }
+    if place.exists && is_allowed { &[200, 201] } else { &[403] }
 }
 
 async fn ask(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
@@ -88,4 +116,28 @@ async fn ask(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &s
     let path = path.replace("{file}", &format!("{}/{name}", digest.hex()));
     let path = format!("/libraries/python/~{}/{path}", place.group.replace('/', ":"));
     fixture.server.anonymous().rest_with(verb, &path, headers, body).await
+}
+
+async fn ask_npm(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
+    let (verb, path) = what.split_once(' ').expect("a verb and a path");
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        let value = format!("Basic {}", STANDARD.encode(format!("_token:{token}")));
+        headers.insert(AUTHORIZATION, value.parse().expect("a header's value"));
+    }
+    let warnings = json!({ "name": "kept", "versions": { "1.0.0": {} } }).to_string().into_bytes();
+    let path = format!("/libraries/javascript/~{}/{path}", place.group.replace('/', ":"));
+    let sent = match (verb, what.ends_with("latest")) {
+        ("PUT", true) => b"\"1.0.0\"".to_vec(),
+        ("PUT", false) => warnings,
+        _ => Vec::new(),
+    };
+    let reply = fixture.server.anonymous().rest_with(verb, &path, headers.clone(), sent).await;
+    if reply.status != 404 || what != "PUT kept" {
+        return reply;
+    }
+    // The first one publishes what the others read.
+    let tarball = npm::package(&npm::manifest("kept", "1.0.0"));
+    let document = npm::document("kept", "1.0.0", "latest", &tarball).to_string().into_bytes();
+    fixture.server.anonymous().rest_with(verb, &path, headers, document).await
 }

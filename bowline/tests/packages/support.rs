@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
 pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
-use bowline_testkit::{Actor, RestReply, Streamed, TestServer};
+use bowline_testkit::{Actor, RestReply, Streamed, TestServer, npm};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -16,8 +16,10 @@ pub(crate) const JSON: &str = "application/vnd.pypi.simple.v1+json";
 pub(crate) struct Client {
     anonymous: Actor,
     authorization: Option<String>,
-    /// Below which the index is: `/libraries/python`, with a group.
-    pub(crate) base: String,
+    /// The word of the protocol.
+    word: &'static str,
+    /// Below which it is: `/libraries/python`, with a group.
+    base: String,
 }
 
 impl Client {
@@ -28,11 +30,22 @@ impl Client {
 
     pub(crate) fn with(server: &TestServer, user: &str, password: &str) -> Client {
         let authorization = Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))));
-        Client { anonymous: server.anonymous(), authorization, base: "/libraries/python".into() }
+        Client { authorization, ..Client::anonymous(server) }
     }
 
     pub(crate) fn anonymous(server: &TestServer) -> Client {
-        Client { anonymous: server.anonymous(), authorization: None, base: "/libraries/python".into() }
+        Client { anonymous: server.anonymous(), authorization: None, word: "python", base: "/libraries/python".into() }
+    }
+
+    /// The same in the protocol of npm.
+    pub(crate) fn javascript(&self) -> Client {
+        let base = self.base.replacen(self.word, "javascript", 1);
+        Client {
+            anonymous: self.anonymous.clone(),
+            authorization: self.authorization.clone(),
+            word: "javascript",
+            base,
+        }
     }
 
     /// The same at a group.
@@ -40,7 +53,8 @@ impl Client {
         Client {
             anonymous: self.anonymous.clone(),
             authorization: self.authorization.clone(),
-            base: format!("/libraries/python/~{group}"),
+            word: self.word,
+            base: format!("/libraries/{}/~{group}", self.word),
         }
     }
 
@@ -160,11 +174,16 @@ pub(crate) fn sentence(reply: &RestReply, status: u16) -> String {
 
 /// Makes a policy and binds it to Python; its UIDP.
 pub(crate) async fn bind(owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
+    bind_to("PYTHON", owner, org, mode, policy).await
+}
+
+/// The same of any ecosystem.
+pub(crate) async fn bind_to(ecosystem: &str, owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
     let created = owner.rest("POST", &format!("/libraries/v1/policies/{org}"), Some(policy)).await;
     assert_eq!(created.status, 200, "{}", created.text());
     let uid = created.json()["id"].as_str().unwrap().to_owned();
     let binding =
-        json!({ "policy": uid, "ecosystem": "PYTHON", "mode": format!("LIBRARY_POLICY_BINDING_MODE_{mode}") });
+        json!({ "policy": uid, "ecosystem": ecosystem, "mode": format!("LIBRARY_POLICY_BINDING_MODE_{mode}") });
     let bound = owner.rest("POST", &format!("/libraries/v1/policy-bindings/{org}"), Some(binding)).await;
     assert_eq!(bound.status, 200, "{}", bound.text());
     uid
@@ -182,4 +201,41 @@ pub(crate) async fn blocked(owner: &Actor, server: &TestServer, org: &str, mode:
         (text("purl"), text("reason"), item["attemptCount"].as_i64().unwrap_or_default())
     };
     items.iter().map(of).collect()
+}
+
+/// An organization, and someone who may publish JavaScript packages there.
+pub(crate) async fn npm_publisher(server: &TestServer, name: &str) -> (String, Client) {
+    let org = server.organization(name).await;
+    let actor = server.actor("libraries.javascript.push", &org).await;
+    (org, Client::of(server, &actor).javascript())
+}
+
+impl Client {
+    /// Sends a document as npm does.
+    pub(crate) async fn put(&self, path: &str, document: &Value) -> RestReply {
+        let headers = [("content-type", "application/json")];
+        self.send(&format!("PUT {path}"), &headers, document.to_string().as_bytes()).await
+    }
+
+    /// Publishes a version under a tag, which must succeed; its bytes.
+    pub(crate) async fn npm_publish(&self, name: &str, version: &str, tag: &str) -> Vec<u8> {
+        let bytes = npm::package(&npm::manifest(name, version));
+        let reply = self.put(&name.replace('/', "%2f"), &npm::document(name, version, tag, &bytes)).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        bytes
+    }
+
+    /// The whole document of a package, which must be there.
+    pub(crate) async fn document(&self, path: &str) -> Value {
+        let reply = self.send(&format!("GET {path}"), &[], &[]).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    }
+
+    /// The file of a version in a document.
+    pub(crate) async fn npm_file(&self, server: &TestServer, document: &Value, version: &str) -> RestReply {
+        let address = document["versions"][version]["dist"]["tarball"].as_str().unwrap();
+        let path = address.strip_prefix(server.base()).expect("an address of this server");
+        self.send_from_root(&format!("GET {path}"), &[], &[]).await
+    }
 }

@@ -17,6 +17,26 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "hosted_manifests",
+        columns: &[
+            reference("repository", "package_repositories", OnDelete::Hook),
+            value("package"),
+            value("sort_key"),
+            value("manifest"),
+            value("sha1"),
+            value("sha512"),
+        ],
+    },
+    TableDeclaration {
+        name: "hosted_tags",
+        columns: &[
+            reference("repository", "package_repositories", OnDelete::Hook),
+            value("package"),
+            value("tag"),
+            value("sort_key"),
+        ],
+    },
+    TableDeclaration {
         name: "hosted_versions",
         columns: &[
             reference("repository", "package_repositories", OnDelete::Hook),

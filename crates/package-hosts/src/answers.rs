@@ -53,6 +53,10 @@ impl Refused {
         is_certain(&self.error)
     }
 
+    pub(crate) fn reason(&self) -> Reason {
+        self.error.reason()
+    }
+
     /// The error behind the answer.
     pub(crate) fn into_error(self) -> Error {
         self.error
@@ -146,7 +150,7 @@ fn problem(status: StatusCode, sentence: &str) -> Response {
 }
 
 /// A sentence as part of a header: printable ASCII, since it may hold names that others choose.
-fn phrase(sentence: &str) -> String {
+pub(crate) fn phrase(sentence: &str) -> String {
     let printable = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     sentence.chars().take(PHRASE).map(printable).collect()
 }

@@ -14,10 +14,7 @@ use url::Url;
 use crate::PackageHosts;
 use crate::answers::Refused;
 use crate::fetching::Fetch;
-use crate::storing::{Growth, blob};
-
-/// Maximum bytes of a file.
-const FILE: u64 = 16 << 30;
+use crate::storing::{FILE, Growth, blob};
 
 impl PackageHosts {
     /// Fetches a file, which others follow through `fetch`, and keeps it.
@@ -88,7 +85,9 @@ impl PackageHosts {
 
     /// The license that a file declares. Where no policy is about licenses, it is empty if the file cannot be read.
     async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Problem> {
-        match self.inspect(&wanted.name, digest, stored).await? {
+        let name = wanted.name.clone();
+        let read = move |source, size| bowline_packages::distribution(source, size, &name);
+        match self.inspect((digest, stored), read).await? {
             Ok(distribution) => Ok(distribution.license),
             Err(_) if !wanted.is_free_to_stream => Err(Problem::Wrong("is no archive whose license can be read")),
             Err(refusal) => {

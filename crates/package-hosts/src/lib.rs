@@ -3,8 +3,8 @@
 //! What is allowed, what is there and what policies withhold, [`bowline_libraries::hosting`] knows; bytes lie in
 //! [`bowline_content::Content`]. This crate reads requests and writes answers in the form that each client shows to people,
 //! and requests from upstreams what is not here.
-//! To add a protocol, write a module beside `python` with its paths and answers, and name its word in [`router`] and in
-//! `rpc/src/hosts.rs`.
+//! To add a protocol, write a module beside `python` with its paths and answers, whose [`Target`] is named in [`router`], and
+//! its word in `rpc/src/hosts.rs`.
 
 mod answers;
 mod callers;
@@ -12,8 +12,11 @@ mod fetched;
 mod fetching;
 mod files;
 mod forms;
+mod javascript;
+mod pages;
 mod python;
 mod storing;
+mod targets;
 mod upstreams;
 
 use std::sync::Arc;
@@ -32,7 +35,7 @@ use tokio::sync::Semaphore;
 
 use answers::Refused;
 use fetching::Fetching;
-use python::Target;
+use targets::Target;
 
 /// Archives that are read at the same time: they are unpacked on blocking threads, which others need too.
 const ARCHIVES: usize = 2;
@@ -82,26 +85,32 @@ impl PackageHosts {
 
 /// The routes of all protocols. `count` is called for each request.
 pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
+    let python = routes::<python::Target>(&hosts, count.clone());
+    python.merge(routes::<javascript::Target>(&hosts, count))
+}
+
+/// The routes of a protocol.
+fn routes<T: Target>(hosts: &Arc<PackageHosts>, count: Count) -> Router {
     // Everyone is admitted here: `callers` applies the rate limit, whose key depends on the credential.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
     let render_rejection = |_: &str, error| Refused::from(error).response();
-    let front = Front { transport: "packages", name: python::name, admit, render_rejection, count };
-    let base = format!("{}/python", hosts.prefix());
+    let front = Front { transport: "packages", name: T::name, admit, render_rejection, count };
+    let base = format!("{}/{}", hosts.prefix(), T::WORD);
     let routes = Router::new()
-        .route(&base, any(python))
-        .route(&format!("{base}/"), any(python))
-        .route(&format!("{base}/{{*rest}}"), any(python))
-        .with_state(hosts);
+        .route(&base, any(serve::<T>))
+        .route(&format!("{base}/"), any(serve::<T>))
+        .route(&format!("{base}/{{*rest}}"), any(serve::<T>))
+        .with_state(hosts.clone());
     front.wrap(routes)
 }
 
-async fn python(
+async fn serve<T: Target>(
     State(hosts): State<Arc<PackageHosts>>,
     Extension(origin): Extension<RequestOrigin>,
     request: Request,
 ) -> Response {
-    let below = request.uri().path().strip_prefix(hosts.prefix()).and_then(|path| path.strip_prefix("/python"));
-    let target = Target::parse(below.unwrap_or_default());
+    let below = request.uri().path().strip_prefix(hosts.prefix()).and_then(|path| path.strip_prefix('/'));
+    let target = targets::parse::<T>(below.and_then(|path| path.strip_prefix(T::WORD)).unwrap_or_default());
     let request_id = origin.request_id.clone();
     let mut fields = LogFields::default();
     let answered = match target {
@@ -117,16 +126,16 @@ async fn python(
     answers::finished(response, &request_id)
 }
 
-async fn answer(
+async fn answer<T: Target>(
     hosts: &Arc<PackageHosts>,
     request: Request,
     origin: &RequestOrigin,
     scope: Option<&str>,
-    target: Target,
+    target: T,
     subject: &mut String,
 ) -> Result<Response, Refused> {
     let principal = hosts.principal(request.headers(), origin).await?;
     principal.subject().clone_into(subject);
     let client: HostClient = hosts.hosting.client(principal, origin.address, origin.request_id.clone());
-    hosts.python(&client, request, scope, target).await
+    target.answer(hosts, &client, request, scope).await
 }

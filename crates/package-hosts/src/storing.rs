@@ -1,9 +1,9 @@
 //! Files on their way into storage: noted while they grow, inspected once they are there, removed when nothing names them.
 
-use bowline_content::{BlobSource, Digest, Stored};
+use bowline_content::{Algorithm, BlobSource, ContentError, Digest, Stored};
 use bowline_core::Error;
-use bowline_libraries::hosting::{OpenUpload, StoredBlob};
-use bowline_packages::{Distribution, Refusal};
+use bowline_libraries::hosting::{OpenUpload, Published, Publishing, StoredBlob};
+use bowline_packages::Refusal;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::Mutex;
@@ -11,12 +11,25 @@ use tokio::sync::Mutex;
 use crate::PackageHosts;
 use crate::answers::Refused;
 
+/// Maximum bytes of a file.
+pub(crate) const FILE: u64 = 16 << 30;
+
 /// An upload while its bytes arrive.
 pub(crate) struct Growth<'a> {
     pub(crate) upload: &'a mut OpenUpload,
     pub(crate) size: u64,
     /// Why it was ended.
     pub(crate) error: Option<Error>,
+}
+
+/// Whether no row has the new bytes, so that they can go. Of a database that fails, that is unknown: garbage collection
+/// knows later.
+pub(crate) fn has_no_row(published: &Result<Published, Refused>) -> bool {
+    match published {
+        Ok(Published::New(_)) => false,
+        Ok(Published::Same) => true,
+        Err(refused) => refused.is_certain(),
+    }
 }
 
 pub(crate) fn blob(stored: &Stored) -> StoredBlob {
@@ -45,22 +58,43 @@ impl PackageHosts {
         })
     }
 
-    /// What a distribution says of itself, or why it cannot be read; read on a thread that may wait.
-    pub(crate) async fn inspect(
+    /// Stores a file that is published while it arrives.
+    pub(crate) async fn append_published<E: Send>(
         &self,
-        name: &str,
-        digest: &Digest,
-        stored: &Stored,
-    ) -> Result<Result<Distribution, Refusal>, Refused> {
+        publishing: &mut Publishing,
+        id: &str,
+        parts: impl Stream<Item = Result<Bytes, E>> + Send,
+    ) -> Result<(), Refused> {
+        let limit = publishing.upload.room().unwrap_or(FILE).min(FILE);
+        let quota = publishing.upload.exceeded_quota();
+        let growth = Mutex::new(Growth { upload: &mut publishing.upload, size: 0, error: None });
+        let appended = self.content.append(id, None, self.noted(parts, &growth), Algorithm::Sha256, limit).await;
+        match (appended, growth.into_inner().error) {
+            (Ok(_), _) => Ok(()),
+            (Err(_), Some(error)) => Err(Refused::from(error)),
+            (Err(ContentError::TooLarge(most)), _) if most < FILE => {
+                Err(quota.map_or_else(|| ContentError::TooLarge(most).into(), Refused::from))
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// What a file says of itself by `read`, which is given its bytes and their number, or why it cannot be read; read on a
+    /// thread that may wait.
+    pub(crate) async fn inspect<T: Send + 'static>(
+        &self,
+        (digest, stored): (&Digest, &Stored),
+        read: impl FnOnce(BlobSource, u64) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<Result<T, Refusal>, Refused> {
         let reader = self.content.read(digest, &stored.upload).await?;
         let reader = reader.ok_or_else(|| Error::internal("the bytes of a new file are missing"))?;
-        let (size, name) = (reader.size(), name.to_owned());
+        let size = reader.size();
         let source = BlobSource::new(reader, tokio::runtime::Handle::current());
         // The thread continues when the client disconnects, so it holds the turn.
         let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
         let reading = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            bowline_packages::distribution(source, size, &name)
+            read(source, size)
         });
         match reading.await.map_err(Error::internal)? {
             Err(Refusal::Unreadable(error)) => Err(Error::internal(error).into()),

@@ -18,6 +18,8 @@ pub(crate) struct TarballMetadata {
     pub(crate) bytes: Option<Vec<u8>>,
     /// Files in the archive.
     pub(crate) files: u64,
+    /// Bytes of these files.
+    pub(crate) unpacked: u64,
 }
 
 /// Reads a gzipped tarball to its end, because all of it is checked. `wants` says of a path whether it is the member to
@@ -28,9 +30,12 @@ pub(crate) fn of_tarball(
     wants: impl Fn(&str) -> bool,
 ) -> Result<TarballMetadata, Refusal> {
     let mut archive = tar::Reader::gzipped(BufReader::new(source), packed, LIMITS);
-    let mut wanted = TarballMetadata { bytes: None, files: 0 };
+    let mut wanted = TarballMetadata { bytes: None, files: 0, unpacked: 0 };
     while let Some(member) = archive.next_member()? {
-        wanted.files += u64::from(member.is_file);
+        if member.is_file {
+            wanted.files += 1;
+            wanted.unpacked = wanted.unpacked.saturating_add(member.size);
+        }
         // Installers drop the first component, some before and some after the path is made plain.
         let is_wanted = member.is_file && (wants(&plain(&member.path)) || wants(&member.path));
         if is_wanted && wanted.bytes.replace(archive.content()?).is_some() {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use aws_lc_rs::digest::{Context, SHA256, SHA512};
+use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512};
 
 use crate::Refusal;
 use crate::limits::MAX_FILE;
@@ -47,6 +47,20 @@ pub(crate) fn of(path: &Path) -> Result<FileFacts, Refusal> {
         sha512.update(&buffer[..read]);
     }
     Ok(FileFacts { name, size_bytes, sha256: hex(sha256.finish().as_ref()), sha512: hex(sha512.finish().as_ref()) })
+}
+
+/// SHA-1 and SHA-512 in lower-case hex, by which npm's clients verify a file.
+pub(crate) fn of_npm(mut source: impl Read) -> Result<(String, String), Refusal> {
+    let (mut sha1, mut sha512) = (Context::new(&SHA1_FOR_LEGACY_USE_ONLY), Context::new(&SHA512));
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        let read = source.read(&mut buffer)?;
+        if read == 0 {
+            return Ok((hex(sha1.finish().as_ref()), hex(sha512.finish().as_ref())));
+        }
+        sha1.update(&buffer[..read]);
+        sha512.update(&buffer[..read]);
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

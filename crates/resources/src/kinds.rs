@@ -54,6 +54,8 @@ pub const BLOB: &str = "registry.chainguard.dev/Blob";
 pub const PACKAGE_FILE: &str = "bowline.dev/PackageFile";
 /// A version of a package that a group hosts.
 pub const PACKAGE_VERSION: &str = "bowline.dev/PackageVersion";
+/// A name for a version of a package that a group hosts.
+pub const PACKAGE_TAG: &str = "bowline.dev/PackageTag";
 /// Names of packages that belong to an organization.
 pub const PACKAGE_RESERVATION: &str = "bowline.dev/PackageReservation";
 /// Another package index that an organization takes packages from.

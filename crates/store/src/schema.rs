@@ -312,4 +312,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0058_package_revisions.sql"),
         postgres: include_str!("../migrations/postgres/0058_package_revisions.sql"),
     },
+    Migration {
+        version: 59,
+        name: "javascript_packages",
+        sqlite: include_str!("../migrations/sqlite/0059_javascript_packages.sql"),
+        postgres: include_str!("../migrations/postgres/0059_javascript_packages.sql"),
+    },
 ];

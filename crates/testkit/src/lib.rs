@@ -10,9 +10,11 @@ mod clock;
 mod engine;
 mod idp;
 mod mail;
+pub mod npm;
 pub mod python;
 mod server;
 mod streamed;
+pub mod tarball;
 mod template;
 mod wire;
 

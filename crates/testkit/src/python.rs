@@ -5,11 +5,11 @@ use std::io::Write as _;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::write::GzEncoder;
-use flate2::{Compression, Crc};
+use flate2::Crc;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 
+use crate::tarball::tarball;
 use crate::{Actor, TestServer};
 
 /// What separates the fields of a form.
@@ -73,22 +73,7 @@ pub fn wheel(name: &str, version: &str, more: &str) -> Vec<u8> {
 
 /// A source distribution.
 pub fn sdist(name: &str, version: &str) -> Vec<u8> {
-    let content = metadata(name, version, "");
-    let mut header = [0_u8; 512];
-    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, format!("{name}-{version}/PKG-INFO").as_bytes());
-    put(100, b"0000644\0");
-    put(124, format!("{:011o}\0", content.len()).as_bytes());
-    put(136, b"00000000000\0");
-    put(148, b"        ");
-    put(156, b"0ustar\x0000");
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(&header).expect("memory takes everything");
-    encoder.write_all(content.as_bytes()).expect("memory takes everything");
-    encoder.write_all(&vec![0; 512 - content.len() % 512 + 1024]).expect("memory takes everything");
-    encoder.finish().expect("memory takes everything")
+    tarball(&[(format!("{name}-{version}/PKG-INFO"), metadata(name, version, "").into_bytes())])
 }
 
 /// A ZIP archive of members that are stored as they are.

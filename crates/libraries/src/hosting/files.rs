@@ -53,12 +53,18 @@ pub(super) async fn find(tx: &mut ReadTx, repository: &Uidp, package: &str, name
     tx.query_opt(&sql, &params, read).await
 }
 
-/// The files of a package that are there, by name.
-pub(super) async fn of_package(tx: &mut ReadTx, repository: &Uidp, package: &str) -> Result<Vec<FileRow>> {
+/// The files of a version that are there, by name.
+pub(super) async fn of_version(
+    tx: &mut ReadTx,
+    repository: &Uidp,
+    package: &str,
+    sort_key: &[u8],
+) -> Result<Vec<FileRow>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM hosted_files WHERE repository = $1 AND package = $2 AND deleted_at IS NULL ORDER BY name"
+        "SELECT {COLUMNS} FROM hosted_files
+         WHERE repository = $1 AND package = $2 AND sort_key = $3 AND deleted_at IS NULL ORDER BY name"
     );
-    tx.query(&sql, &[Value::from(repository.as_str()), Value::from(package)], read).await
+    tx.query(&sql, &[Value::from(repository.as_str()), Value::from(package), Value::from(sort_key)], read).await
 }
 
 /// A file that came or went, for the audit log and the event.

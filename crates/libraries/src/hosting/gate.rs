@@ -1,11 +1,13 @@
 //! What the policies in force withhold of a package.
 
+use std::collections::HashMap;
+
 use bowline_core::{Error, Micros, Uidp};
 use bowline_store::ReadTx;
 
-use super::Withheld;
 use super::notes::Note;
 use super::package::{Package, PackageFile};
+use super::{HostError, Withheld};
 use crate::ecosystems::Language;
 use crate::policies::{self, Mode};
 use crate::policy::decide::{Decision, Policy, Refusal, Subject, decide};
@@ -52,6 +54,29 @@ impl Gate {
         [&self.enforced, &self.logged].into_iter().flatten().any(|bound| !bound.policy.blocked_licenses.is_empty())
     }
 
+    /// The files of a package that the policy in force refuses, by name.
+    ///
+    /// # Errors
+    /// It refuses the package itself.
+    pub(super) fn refused<'a>(
+        &self,
+        package: &'a Package,
+        now: Micros,
+    ) -> std::result::Result<HashMap<&'a str, Refusal>, HostError> {
+        let Some(bound) = &self.enforced else { return Ok(HashMap::new()) };
+        let name = &package.name;
+        let refusal =
+            |file: &'a PackageFile| Some((file.name.as_str(), bound.refusal(self.language, name, file, now)?));
+        let refused: HashMap<&str, Refusal> = package.files.iter().filter_map(refusal).collect();
+        match refused.values().next() {
+            Some(refusal) if refused.len() == package.files.len() && refused.values().all(is_of_all_versions) => {
+                let purl = purl::of_package(self.language, name);
+                Err(HostError::Withheld(Withheld::new(purl, &bound.name, refusal)))
+            }
+            _ => Ok(refused),
+        }
+    }
+
     /// What the policies say of a file: a note for each that refuses it, and what to answer where that is enforced.
     pub(super) fn decided(&self, package: &str, file: &PackageFile, now: Micros) -> Vec<(Note, Option<Withheld>)> {
         let modes = [(Mode::Enforced, &self.enforced), (Mode::Log, &self.logged)];
@@ -96,5 +121,14 @@ impl Bound {
             Decision::Allowed => None,
             Decision::Refused(refusal) => Some(refusal),
         }
+    }
+}
+
+/// Whether a refusal is of the package rather than of some versions, as far as it says.
+fn is_of_all_versions(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Blocked(pattern) => pattern.is_of_all_versions(),
+        Refusal::Malware => true,
+        Refusal::License(_) | Refusal::Cooldown { .. } => false,
     }
 }

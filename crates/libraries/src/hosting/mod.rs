@@ -5,19 +5,26 @@
 //! above it. Who publishes below a group changes nothing for those who read the group itself. Of two packages of one name
 //! the nearest counts, whole. What no group has comes from the upstreams of the organization: `package` finds it,
 //! `documents` and `upstream_files` store it; `pages` keeps what was made of it. This module decides what to request, and
-//! the front requests it. To add an ecosystem, write what its protocol asks for next to `python`.
+//! the front requests it. To add an ecosystem, name its operations in `protocols`, and write what its protocol asks for next to
+//! `python`.
 
 mod documents;
 mod files;
 mod gate;
+mod javascript;
+mod javascript_changes;
+mod manifests;
 mod notes;
 mod package;
 mod pages;
+mod protocols;
 mod publishing;
 mod python;
 mod repositories;
 mod reservations;
 mod served;
+mod serving;
+mod tags;
 mod upstream_files;
 pub mod upstreams;
 mod versions;
@@ -37,12 +44,16 @@ use crate::policy::decide::Refusal;
 pub use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile};
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
+pub use javascript::{Packument, PackumentVersion};
+pub use javascript_changes::OwnPackument;
 pub use notes::flush as flush_notes;
 pub(crate) use package::{UpstreamFacts, upstream_facts};
 pub use pages::RenderedPage;
-pub use publishing::{NewBlob, NewFile, Published, Publishing};
-pub use python::{File, Project, ProjectFile};
+pub use protocols::{Npm, Protocol, Python};
+pub use publishing::{NewBlob, NewFile, NewManifest, Published, Publishing};
+pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
+pub use serving::{File, FileName};
 pub use upstream_files::MissingFile;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -177,7 +188,8 @@ impl HostClient {
         Ok(HostClient { visit: self.visit.renewed()? })
     }
 
-    fn subject(&self) -> &str {
+    /// UIDP of the caller's identity.
+    pub fn subject(&self) -> &str {
         self.visit.principal().subject()
     }
 

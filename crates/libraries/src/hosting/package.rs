@@ -12,6 +12,7 @@ use bowline_store::{ReadTx, Row, Value};
 use super::documents::{self, Ask, DocumentHead, DocumentRow, Outcome, UpstreamAccess};
 use super::repositories::Repository;
 use super::served::ServedVersion;
+use super::serving::FileName;
 use super::views::View;
 use super::{Hosting, reservations, upstream_files, upstreams};
 use crate::ecosystems::Language;
@@ -90,9 +91,10 @@ impl Package {
         })
     }
 
-    /// The file with this name and digest.
-    pub(super) fn file(&self, (sha256, name): (&str, &str)) -> Option<&PackageFile> {
-        self.files.iter().find(|file| file.name == name && file.sha256 == sha256)
+    /// The file of this name, which has the digest if that is said.
+    pub(super) fn file(&self, named: &FileName) -> Option<&PackageFile> {
+        let has_digest = |file: &PackageFile| named.sha256.as_ref().is_none_or(|digest| file.sha256 == *digest);
+        self.files.iter().find(|file| file.name == named.name && has_digest(file))
     }
 }
 
@@ -162,7 +164,7 @@ pub(super) async fn locate(
     Err(absent(name))
 }
 
-/// Finds the package of a file, which digest and name of the file say. An old document is good enough if it has the file;
+/// Finds the package of a file. An old document is good enough if it has the file;
 /// what is not on it may be on a new one.
 ///
 /// # Errors
@@ -172,7 +174,7 @@ pub(super) async fn locate_file(
     hosting: &Hosting,
     view: &View,
     (language, name): (Language, &str),
-    file: (&str, &str),
+    file: &FileName,
     now: Micros,
 ) -> Result<Located<Package>> {
     if let Some(repository) = repository(tx, view, name).await? {
@@ -191,7 +193,7 @@ pub(super) async fn locate_file(
             Known::Unasked(document) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
         }
     }
-    Err(absent(file.1))
+    Err(absent(&file.name))
 }
 
 impl Location {
@@ -246,7 +248,7 @@ async fn repository(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<R
 }
 
 /// The package that a repository of a group has.
-async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Result<Package> {
+pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Result<Package> {
     let sql = "SELECT f.name, v.version, f.sort_key, v.license, f.size_bytes, f.sha256, f.metadata_sha256,
                       f.requires_python, f.created_at, v.yanked
                FROM hosted_files f JOIN hosted_versions v

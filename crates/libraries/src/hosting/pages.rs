@@ -34,6 +34,8 @@ pub struct RenderedPage {
     pub gzip: Option<Bytes>,
     /// Stands for the text.
     pub tag: String,
+    /// One sentence for people beside it; absent if there is nothing to say.
+    pub notice: Option<String>,
 }
 
 impl RenderedPage {
@@ -42,13 +44,15 @@ impl RenderedPage {
     }
 }
 
-/// Names a page: the groups that see one package in one place see one page.
+/// Names a page: the groups that see one package in one place see one page, if its links are relative.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PageKey {
     pub(super) repository: Uidp,
     pub(super) package: String,
     /// Media type of the page.
     pub(super) form: &'static str,
+    /// Where links of the page lead, if they are whole addresses.
+    pub(super) base: String,
 }
 
 /// What a page depends on, apart from the time.
@@ -182,7 +186,7 @@ mod tests {
 
     fn key(package: &str) -> PageKey {
         let repository = Uidp::parse("0123456789abcdef0123456789abcdef01234567").expect("a uid");
-        PageKey { repository, package: package.into(), form: "text/html" }
+        PageKey { repository, package: package.into(), form: "text/html", base: String::new() }
     }
 
     fn stamp(revision: i64) -> Stamp {
@@ -190,7 +194,7 @@ mod tests {
     }
 
     fn page(text: &str) -> RenderedPage {
-        RenderedPage { text: text.to_owned().into(), gzip: None, tag: text.len().to_string() }
+        RenderedPage { text: text.to_owned().into(), gzip: None, tag: text.len().to_string(), notice: None }
     }
 
     async fn keep(pages: &PageCache, key: PageKey, stamp: Stamp, text: &str, until: Option<Micros>) {

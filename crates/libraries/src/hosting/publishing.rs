@@ -1,7 +1,6 @@
 //! Publishing a file: an upload to a group, whose bytes are durable before the rows that name them.
 
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_contract::bowline::libraries::v1::rpc::python_host::PublishFile;
 use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
@@ -9,10 +8,8 @@ use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::files::{self, FileRow};
-use super::{HostClient, HostError, Hosting, package, repositories, views};
-use crate::ecosystems::Language;
-
-const LANGUAGE: Language = Language::Python;
+use super::protocols::Protocol;
+use super::{HostClient, HostError, Hosting, manifests, package, repositories, tags, views};
 
 /// A file on its way to a group.
 #[derive(Debug)]
@@ -45,6 +42,23 @@ pub struct NewFile {
     pub content: NewBlob,
     /// Its core metadata, if it is a wheel.
     pub metadata: Option<NewBlob>,
+    /// What clients resolve and install it by, if it is npm's.
+    pub manifest: Option<NewManifest>,
+}
+
+/// What npm's clients are told of a version beside its file.
+#[derive(Clone, Debug)]
+pub struct NewManifest {
+    /// Members of its `package.json`, as JSON.
+    pub json: String,
+    /// SHA-1 and SHA-512 of the file in lower-case hex.
+    pub sha1: String,
+    pub sha512: String,
+    /// Files in it, and their bytes.
+    pub file_count: u64,
+    pub unpacked_bytes: u64,
+    /// The tag that stands for it from now on.
+    pub tag: String,
 }
 
 /// What became of a file.
@@ -62,7 +76,7 @@ impl Hosting {
     ///
     /// # Errors
     /// The caller may not publish there, or too many uploads are open.
-    pub async fn begin_publishing(
+    pub async fn begin_publishing<P: Protocol>(
         &self,
         client: &HostClient,
         path: Option<&str>,
@@ -72,9 +86,9 @@ impl Hosting {
         let read = self.pipeline.db.read(move |tx| {
             let (client, path) = (of.clone(), path.clone());
             Box::pin(async move {
-                let group = views::scope::<PublishFile>(tx, &client, path.as_deref()).await?;
-                let allowed = client.visit.authorize_at::<PublishFile>(tx, &group, HostedFile::default()).await;
-                allowed.map_err(|error| views::hidden(error, path.as_deref()))?;
+                let group = views::scope::<P, P::Publish>(tx, &client, path.as_deref()).await?;
+                let allowed = client.visit.authorize_at::<P::Publish>(tx, &group, HostedFile::default()).await;
+                allowed.map_err(|error| views::hidden::<P>(error, path.as_deref()))?;
                 Ok::<_, HostError>(group)
             })
         });
@@ -96,20 +110,31 @@ impl Hosting {
     /// # Errors
     /// ALREADY_EXISTS if its name is taken by other bytes or was deleted, QUOTA_EXCEEDED, or the caller may not publish any
     /// more.
-    pub async fn publish(&self, client: &HostClient, publishing: &Publishing, file: &NewFile) -> Result<Published> {
+    pub async fn publish<P: Protocol>(
+        &self,
+        client: &HostClient,
+        publishing: &Publishing,
+        file: &NewFile,
+    ) -> Result<Published> {
         let job = std::sync::Arc::new((client.clone(), publishing.group.clone(), file.clone()));
         let written = self.pipeline.db.write(move |tx| {
             let job = job.clone();
-            Box::pin(async move { publish(tx, &job.0, &job.1, &job.2).await })
+            Box::pin(async move { publish::<P>(tx, &job.0, &job.1, &job.2).await })
         });
         written.await
     }
 }
 
-async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &NewFile) -> Result<Published> {
+async fn publish<P: Protocol>(
+    tx: &mut WriteTx,
+    client: &HostClient,
+    group: &Uidp,
+    file: &NewFile,
+) -> Result<Published> {
+    let language = P::LANGUAGE;
     let row = FileRow {
         name: file.name.clone(),
-        sort_key: order_key(LANGUAGE.scheme(), &file.version),
+        sort_key: order_key(language.scheme(), &file.version),
         size: file.content.blob.size,
         sha256: file.content.sha256.clone(),
         metadata_sha256: file.metadata.as_ref().map(|metadata| metadata.sha256.clone()).unwrap_or_default(),
@@ -117,19 +142,19 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
         created_at: client.now(),
         is_deleted: false,
     };
-    let hosted = files::snapshot(group, LANGUAGE, &file.package, &file.version, &row);
-    let call = client.visit.authorize_change_at::<PublishFile>(tx, group, hosted.clone()).await?;
-    let repository = if let Some(repository) = repositories::find(tx, group.as_str(), LANGUAGE.number()).await? {
+    let hosted = files::snapshot(group, language, &file.package, &file.version, &row);
+    let call = client.visit.authorize_change_at::<P::Publish>(tx, group, hosted.clone()).await?;
+    let repository = if let Some(repository) = repositories::find(tx, group.as_str(), language.number()).await? {
         repository.uid
     } else {
         let uid = call.new_child(group);
-        repositories::create(tx, &uid, LANGUAGE.number(), client.now()).await?;
+        repositories::create(tx, &uid, language.number(), client.now()).await?;
         uid
     };
     if let Some(before) = files::find(tx, &repository, &file.package, &file.name).await? {
         return same(&before, &row).map(|()| Published::Same);
     }
-    package::require_name(tx, group, LANGUAGE, &file.package).await?;
+    package::require_name(tx, group, language, &file.package).await?;
     let mut replaced = Vec::new();
     for part in std::iter::once(&file.content).chain(&file.metadata) {
         let digest = format!("sha256:{}", part.sha256);
@@ -137,8 +162,13 @@ async fn publish(tx: &mut WriteTx, client: &HostClient, group: &Uidp, file: &New
         replaced.extend(before.map(|upload| (digest, upload)));
     }
     insert(tx, &repository, file, &row).await?;
+    let mut changes = vec![files::published(&repository, &hosted)];
+    if let Some(manifest) = &file.manifest {
+        manifests::insert(tx, &repository, (&file.package, &row.sort_key), manifest).await?;
+        changes.extend(tags::set_for_new(tx, client, (group, &repository), file, manifest).await?);
+    }
     repositories::note_change(tx, &repository, 1).await?;
-    let changed = Changed::many(vec![files::published(&repository, &hosted)], ()).with_event(group, &hosted);
+    let changed = Changed::many(changes, ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
     Ok(Published::New(replaced))
 }

@@ -182,26 +182,37 @@ async fn set_yanked<M: Message + prost::Name>(
 async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePythonVersionRequest>) -> Result<Changed<()>> {
     let (group, request) = (call.require_scope()?, call.request());
     let (repository, before) = require(tx, group, &request.package, &request.version).await?;
-    let version =
-        [Value::from(repository.as_str()), Value::from(&before.package), Value::from(before.sort_key.as_slice())];
-    let mut gone = files::of_package(tx, &repository, &before.package).await?;
-    gone.retain(|file| file.sort_key == before.sort_key);
+    let gone = remove(tx, &repository, (&before.package, &before.sort_key), call.now()).await?;
+    repositories::note_change(tx, &repository, -gone).await?;
+    let shown = before.shown(group);
+    let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&shown), None::<&own::PythonVersion>, ());
+    Ok(changed.with_event(group, request))
+}
+
+/// Removes a version with its files, whose names stay used; how many these were.
+pub(super) async fn remove(
+    tx: &mut WriteTx,
+    repository: &Uidp,
+    (package, sort_key): (&str, &[u8]),
+    now: Micros,
+) -> Result<i64> {
+    let version = [Value::from(repository.as_str()), Value::from(package), Value::from(sort_key)];
+    let gone = files::of_version(tx, repository, package, sort_key).await?;
     let mut params = version.to_vec();
-    params.push(Value::Int(call.now()));
+    params.push(Value::Int(now));
     let sql = "UPDATE hosted_files SET deleted_at = $4
                WHERE repository = $1 AND package = $2 AND sort_key = $3 AND deleted_at IS NULL";
     tx.execute(sql, &params).await?;
-    let sql = "DELETE FROM hosted_versions WHERE repository = $1 AND package = $2 AND sort_key = $3";
-    tx.execute(sql, &version).await?;
+    for table in ["hosted_versions", "hosted_manifests"] {
+        let sql = format!("DELETE FROM {table} WHERE repository = $1 AND package = $2 AND sort_key = $3");
+        tx.execute(&sql, &version).await?;
+    }
     // Wheels of one version often have the same metadata, and a blob is linked once. No other version has them: they name it.
     let mut digests: Vec<&str> = gone.iter().flat_map(files::FileRow::digests).collect();
     digests.sort_unstable();
     digests.dedup();
     for digest in digests {
-        package_files::unlink(tx, &repository, &format!("sha256:{digest}")).await?;
+        package_files::unlink(tx, repository, &format!("sha256:{digest}")).await?;
     }
-    repositories::note_change(tx, &repository, -i64::try_from(gone.len()).unwrap_or(i64::MAX)).await?;
-    let shown = before.shown(group);
-    let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&shown), None::<&own::PythonVersion>, ());
-    Ok(changed.with_event(group, request))
+    Ok(i64::try_from(gone.len()).unwrap_or(i64::MAX))
 }

@@ -5,6 +5,7 @@ use bowline_contract::bowline::libraries::v1::HostedFile;
 use bowline_core::{Error, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Value};
 
+use super::protocols::Protocol;
 use super::repositories::Repository;
 use super::{HostClient, HostError};
 
@@ -19,31 +20,30 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What the caller sees at a group, by a method that reads.
+    /// What the caller sees at a group, by a protocol.
     ///
     /// # Errors
     /// PERMISSION_DENIED, also where there is no such group; or the caller must name one.
-    pub(super) async fn open<M: Method<Request = HostedFile>>(
+    pub(super) async fn open<P: Protocol>(
         tx: &mut ReadTx,
         client: &HostClient,
         path: Option<&str>,
-        ecosystem: i64,
     ) -> std::result::Result<View, HostError> {
-        let scope = scope::<M>(tx, client, path).await?;
-        let allowed = client.visit.authorize_at::<M>(tx, &scope, HostedFile::default()).await;
-        let call = allowed.map_err(|error| hidden(error, path))?;
+        let scope = scope::<P, P::Read>(tx, client, path).await?;
+        let allowed = client.visit.authorize_at::<P::Read>(tx, &scope, HostedFile::default()).await;
+        let call = allowed.map_err(|error| hidden::<P>(error, path))?;
         let mut repositories = Vec::new();
         for group in scope.self_and_ancestors() {
-            if client.visit.allows::<M>(call.grants(), group)? {
-                repositories.extend(super::repositories::find(tx, group, ecosystem).await?);
+            if client.visit.allows::<P::Read>(call.grants(), group)? {
+                repositories.extend(super::repositories::find(tx, group, P::LANGUAGE.number()).await?);
             }
         }
         Ok(View { scope, repositories })
     }
 }
 
-/// The group that a path names, or else the caller's organization.
-pub(super) async fn scope<M: Method<Request = HostedFile>>(
+/// The group that a path names, or else the organization where the caller may use a method.
+pub(super) async fn scope<P: Protocol, M: Method<Request = HostedFile>>(
     tx: &mut ReadTx,
     client: &HostClient,
     path: Option<&str>,
@@ -51,7 +51,7 @@ pub(super) async fn scope<M: Method<Request = HostedFile>>(
     if let Some(path) = path {
         let parts: Vec<&str> = path.split(':').collect();
         let group = bowline_registry::group_of(tx, &parts).await?;
-        return group.ok_or_else(|| absent(path).into());
+        return group.ok_or_else(|| absent::<P>(path).into());
     }
     if let Some(organization) = client.organization() {
         return Ok(organization);
@@ -59,10 +59,10 @@ pub(super) async fn scope<M: Method<Request = HostedFile>>(
     let grants = client.visit.grants(tx).await?;
     let mut found = organizations(tx, &grants.visible(&client.visit.needed::<M>()?)).await?;
     match found.len() {
-        0 => Err(Error::permission_denied(
-            "Permission denied: the caller may use packages of no organization; ask for a role such as \
-             libraries.python.pull",
-        )
+        0 => Err(Error::permission_denied(format!(
+            "Permission denied: the caller may use packages of no organization; ask for a role such as libraries.{}.pull",
+            P::LANGUAGE.word()
+        ))
         .into()),
         1 => Ok(super::repositories::stored(&found.remove(0).0)?),
         _ => Err(HostError::Ambiguous(found.into_iter().map(|(uid, name)| name.unwrap_or(uid)).collect())),
@@ -92,16 +92,16 @@ async fn organizations(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<(Stri
 }
 
 /// An error that tells no more to someone who may not know what is there.
-pub(super) fn hidden(error: Error, path: Option<&str>) -> Error {
+pub(super) fn hidden<P: Protocol>(error: Error, path: Option<&str>) -> Error {
     match (error.reason(), path) {
-        (Reason::PermissionDenied, Some(path)) => absent(path),
+        (Reason::PermissionDenied, Some(path)) => absent::<P>(path),
         _ => error,
     }
 }
 
-fn absent(path: &str) -> Error {
+fn absent<P: Protocol>(path: &str) -> Error {
     Error::permission_denied(format!(
-        "Permission denied: the group \"{path}\" does not exist, or the caller lacks a role such as \
-         libraries.python.pull there"
+        "Permission denied: the group \"{path}\" does not exist, or the caller lacks a role such as libraries.{}.pull there",
+        P::LANGUAGE.word()
     ))
 }

@@ -1,18 +1,15 @@
 //! Pages of the index as JSON and as HTML, by the simple repository API 1.4 (PEP 503, 592, 658, 691, 700, 714).
 
-use bowline_authn::crypto::sha256;
+use bowline_core::Result;
 use bowline_core::rfc3339::{self, Digits};
-use bowline_core::{Result, hex};
-use bowline_fronts::encoding::{Compression, gzip};
 use bowline_libraries::hosting::{Project, ProjectFile, RenderedPage};
 use maud::{DOCTYPE, Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::negotiation::Form;
+use crate::pages::rendered;
 
 const VERSION: &str = "1.4";
-/// Shorter pages are not compressed.
-const COMPRESSED_FROM: usize = 1024;
 
 /// The list of all projects.
 pub(super) fn projects(form: Form, names: &[String]) -> Result<RenderedPage> {
@@ -39,14 +36,6 @@ pub(super) fn project(form: Form) -> fn(&Project) -> Result<RenderedPage> {
         Form::Json => |project| rendered(project_json(project)),
         Form::Html | Form::PlainHtml => |project| rendered(project_html(project)),
     }
-}
-
-/// A text as it is sent, with the tag that stands for it.
-fn rendered(text: String) -> Result<RenderedPage> {
-    let tag = hex(&sha256(text.as_bytes())[..16]);
-    let is_long = text.len() >= COMPRESSED_FROM;
-    let compressed = is_long.then(|| gzip(text.as_bytes(), Compression::default())).transpose()?;
-    Ok(RenderedPage { text: text.into(), gzip: compressed, tag })
 }
 
 fn project_json(project: &Project) -> String {

@@ -1,10 +1,8 @@
 //! Paths of the index, below its word.
 
-use axum::http::{Method, StatusCode};
-use bowline_formats::percent;
+use axum::http::Method;
 use bowline_libraries::Language;
-
-use crate::answers::Refused;
+use bowline_libraries::hosting::FileName;
 
 /// What a path means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,46 +16,32 @@ pub(crate) enum Target {
         is_canonical: bool,
     },
     File {
-        sha256: String,
-        name: String,
+        file: FileName,
         is_metadata: bool,
     },
     Upload,
 }
 
-impl Target {
-    /// Reads a path as it came over the wire; beside it the group that it names.
-    pub(crate) fn parse(path: &str) -> Result<(Option<String>, Target), Refused> {
-        let path = percent::decode(path).ok_or_else(|| Refused::bad("the path is not UTF-8"))?;
-        let rest = path.strip_prefix('/').unwrap_or_default();
-        let (scope, rest) = match rest.strip_prefix('~') {
-            None => (None, rest),
-            Some(named) => {
-                let (scope, rest) = named.split_once('/').unwrap_or((named, ""));
-                (Some(scope.to_owned()), rest)
-            }
-        };
-        let parts: Vec<&str> = rest.split('/').collect();
-        let target = match *parts.as_slice() {
-            [""] => Target::Base,
-            ["simple"] | ["simple", ""] => Target::Projects,
-            ["simple", name] | ["simple", name, ""] if is_name(name) => {
-                let normalized = Language::Python.normalized(name);
-                let is_canonical = normalized == name && parts.len() == 3;
-                Target::Project { name: normalized, is_canonical }
-            }
-            ["files", sha256, name] => {
-                let (name, is_metadata) = match name.strip_suffix(".metadata") {
-                    Some(name) => (name, true),
-                    None => (name, false),
-                };
-                Target::File { sha256: sha256.into(), name: name.into(), is_metadata }
-            }
-            ["legacy"] | ["legacy", ""] => Target::Upload,
-            _ => return Err(Refused::new(StatusCode::NOT_FOUND, "there is nothing at this path of the package index")),
-        };
-        Ok((scope, target))
-    }
+/// Reads the parts of a path.
+pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
+    Some(match *parts {
+        [""] => Target::Base,
+        ["simple"] | ["simple", ""] => Target::Projects,
+        ["simple", name] | ["simple", name, ""] if is_name(name) => {
+            let normalized = Language::Python.normalized(name);
+            let is_canonical = normalized == name && parts.len() == 3;
+            Target::Project { name: normalized, is_canonical }
+        }
+        ["files", sha256, name] => {
+            let (name, is_metadata) = match name.strip_suffix(".metadata") {
+                Some(name) => (name, true),
+                None => (name, false),
+            };
+            Target::File { file: FileName { name: name.into(), sha256: Some(sha256.into()) }, is_metadata }
+        }
+        ["legacy"] | ["legacy", ""] => Target::Upload,
+        _ => return None,
+    })
 }
 
 fn is_name(text: &str) -> bool {
@@ -65,7 +49,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// What a request is called in the access log and in the counters: few names, whatever clients send.
-pub(crate) fn name(verb: &Method, path: &str) -> &'static str {
+pub(super) fn name(verb: &Method, path: &str) -> &'static str {
     let mut from_end = path.trim_end_matches('/').rsplit('/');
     let [last, before, third] = std::array::from_fn(|_| from_end.next().unwrap_or_default());
     match (third, before, last, verb.as_str()) {
@@ -82,6 +66,7 @@ pub(crate) fn name(verb: &Method, path: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::targets::parse;
 
     fn project(name: &str, is_canonical: bool) -> Target {
         Target::Project { name: name.into(), is_canonical }
@@ -89,7 +74,8 @@ mod tests {
 
     #[test]
     fn paths_lead_to_targets_at_groups() {
-        let file = |is_metadata| Target::File { sha256: "ab".into(), name: "a-1.whl".into(), is_metadata };
+        let named = FileName { name: "a-1.whl".into(), sha256: Some("ab".into()) };
+        let file = |is_metadata| Target::File { file: named.clone(), is_metadata };
         for (path, scope, target) in [
             ("", None, Target::Base),
             ("/", None, Target::Base),
@@ -103,7 +89,7 @@ mod tests {
             ("/~acme/files/ab/a-1.whl.metadata", Some("acme"), file(true)),
             ("/legacy/", None, Target::Upload),
         ] {
-            assert_eq!(Target::parse(path).expect(path), (scope.map(str::to_owned), target), "{path}");
+            assert_eq!(parse::<Target>(path).expect(path), (scope.map(str::to_owned), target), "{path}");
         }
     }
 
@@ -111,10 +97,10 @@ mod tests {
     fn other_paths_lead_nowhere() {
         for path in ["/simple/../legacy", "/simple/a/b/", "/simple/.a/", "/files/ab/", "/files/ab/c/d", "/%ff", "/pypi"]
         {
-            let found = Target::parse(path);
+            let found = parse::<Target>(path);
             assert!(matches!(found, Err(_) | Ok((_, Target::File { .. }))), "{path}: {found:?}");
         }
-        assert!(Target::parse("/simple/%2e%2e/").is_err());
+        assert!(parse::<Target>("/simple/%2e%2e/").is_err());
     }
 
     #[test]

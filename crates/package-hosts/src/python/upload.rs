@@ -9,22 +9,19 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::crypto::random_bytes;
-use bowline_content::{Algorithm, ContentError, Digest, Stored};
+use bowline_content::{Algorithm, Digest, Stored};
 use bowline_core::hex;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, Published, Publishing};
+use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, Published, Publishing, Python};
 use bowline_packages::{Distribution, Refusal};
 use bytes::Bytes;
 use multer::Field;
-use tokio::sync::Mutex;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
 use crate::forms::FormReader;
-use crate::storing::{Growth, blob};
+use crate::storing::{blob, has_no_row};
 
-/// Maximum bytes of a file.
-const FILE: u64 = 16 << 30;
 /// Maximum bytes of a field that is read.
 const FIELD: usize = 1 << 10;
 /// Maximum bytes of all other fields: a description may be long.
@@ -58,7 +55,7 @@ impl PackageHosts {
             Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
         })?;
         let id = hex(&random_bytes::<16>());
-        let mut publishing = self.hosting.begin_publishing(client, scope, &id).await?;
+        let mut publishing = self.hosting.begin_publishing::<Python>(client, scope, &id).await?;
         let received = self.receive(client, &mut publishing, &id, FormReader::new(body, boundary)).await;
         if received.is_err() {
             self.abandon(&id).await;
@@ -110,18 +107,8 @@ impl PackageHosts {
             return Err(Refused::bad("the form has two files: send one at a time"));
         }
         require_file_name(&name)?;
-        let limit = publishing.upload.room().unwrap_or(FILE).min(FILE);
-        let quota = publishing.upload.exceeded_quota();
-        let growth = Mutex::new(Growth { upload: &mut publishing.upload, size: 0, error: None });
-        let appended = self.content.append(id, None, self.noted(field, &growth), Algorithm::Sha256, limit).await;
-        match (appended, growth.into_inner().error) {
-            (Ok(_), _) => Ok(name),
-            (Err(_), Some(error)) => Err(Refused::from(error)),
-            (Err(ContentError::TooLarge(most)), _) if most < FILE => {
-                Err(quota.map_or_else(|| ContentError::TooLarge(most).into(), Refused::from))
-            }
-            (Err(error), _) => Err(error.into()),
-        }
+        self.append_published(publishing, id, field).await?;
+        Ok(name)
     }
 
     async fn inspect_and_publish(
@@ -133,7 +120,9 @@ impl PackageHosts {
         (digest, id): (&Digest, &str),
         stored: &Stored,
     ) -> Result<Published, Refused> {
-        let distribution = self.inspect(name, digest, stored).await?.map_err(|refusal| match refusal {
+        let file_name = name.to_owned();
+        let read = move |source, size| bowline_packages::distribution(source, size, &file_name);
+        let distribution = self.inspect((digest, stored), read).await?.map_err(|refusal| match refusal {
             Refusal::Foreign => Refused::bad("the name of the file is not that of a wheel or a source distribution"),
             refusal => Refused::bad(format!("the file {refusal}")),
         })?;
@@ -151,8 +140,9 @@ impl PackageHosts {
             requires_python: distribution.requires_python,
             content,
             metadata,
+            manifest: None,
         };
-        let published = self.hosting.publish(client, publishing, &file).await.map_err(Refused::from);
+        let published = self.hosting.publish::<Python>(client, publishing, &file).await.map_err(Refused::from);
         if let (Some(metadata), true) = (&file.metadata, has_no_row(&published)) {
             self.drop_replaced(&[(format!("sha256:{}", metadata.sha256), metadata.blob.upload.clone())]).await;
             self.abandon(&metadata.upload).await;
@@ -176,16 +166,6 @@ impl PackageHosts {
         self.content.append(&upload, None, body, Algorithm::Sha256, limit).await?;
         let stored = self.content.finish(&upload, &digest).await?;
         Ok(NewBlob { sha256: digest.hex().into(), blob: blob(&stored), upload })
-    }
-}
-
-/// Whether no row has the new bytes, so that they can go. Of a database that fails, that is unknown: garbage collection
-/// knows later.
-fn has_no_row(published: &Result<Published, Refused>) -> bool {
-    match published {
-        Ok(Published::New(_)) => false,
-        Ok(Published::Same) => true,
-        Err(refused) => refused.is_certain(),
     }
 }
 

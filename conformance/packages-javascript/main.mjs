@@ -1,0 +1,212 @@
+// The registry of npm with the clients that people have: publish, install, pin and lock, change and take back, and what each
+// of them shows where something is refused, as a golden table.
+//
+//   BASE_URL, OPERATOR_TOKEN   the server
+//   PROVIDER                   provider.json of the identity provider
+//   JAVASCRIPT                 directory whose node_modules has the clients
+//   UPDATE_GOLDEN=1            write the table of what each client prints again
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { call, check, checks, owned } from '../lib.mjs';
+
+const { BASE_URL, JAVASCRIPT, UPDATE_GOLDEN } = process.env;
+const here = dirname(fileURLToPath(import.meta.url));
+const golden = join(here, 'golden.txt');
+const host = new URL(BASE_URL).host;
+const work = mkdtempSync(join(tmpdir(), 'javascript.'));
+const rows = [];
+let directories = 0;
+
+/** Runs a program with nothing of this machine's settings; what it keeps is kept for one directory. */
+function run(command, args, cwd, home = `${cwd}.home`) {
+  // The old yarn takes another directory than its home where it runs as root.
+  const clean = { HOME: home, YARN_CACHE_FOLDER: join(home, 'yarn'), PATH: process.env.PATH, COLUMNS: '1000', NO_COLOR: '1', CI: '1' };
+  const { status, stdout, stderr, error } = spawnSync(command, args, { env: clean, cwd, encoding: 'utf8', timeout: 120_000 });
+  if (error) throw error;
+  return { status, text: stdout + stderr };
+}
+
+const script = (path) => (args, cwd, home) => run('node', [join(JAVASCRIPT, 'node_modules', path), ...args], cwd, home);
+const binary = (path) => (args, cwd, home) => run(join(JAVASCRIPT, 'node_modules', path), args, cwd, home);
+
+/** Where packages are, and who asks. */
+function registry(owner, group = '') {
+  return { url: `${BASE_URL}/libraries/javascript/${group && `~${group}/`}`, user: owner.identity, password: owner.upstream };
+}
+
+/** A directory with a project, which uses one registry alone. */
+function project(at, manifest) {
+  const directory = join(work, `project-${(directories += 1)}`);
+  mkdirSync(directory, { recursive: true });
+  const secret = Buffer.from(`${at.user}:${at.password}`).toString('base64');
+  writeFileSync(join(directory, 'package.json'), JSON.stringify({ name: 'app', version: '1.0.0', ...manifest }));
+  writeFileSync(join(directory, '.npmrc'), `registry=${at.url}\n//${at.url.split('//')[1]}:_auth=${secret}\nalways-auth=true\nfetch-retries=0\naudit=false\nfund=false\nupdate-notifier=false\nignore-scripts=true\n`);
+  writeFileSync(join(directory, '.yarnrc.yml'), `npmRegistryServer: ${JSON.stringify(at.url)}\nnpmAuthIdent: ${JSON.stringify(`${at.user}:${at.password}`)}\nnpmAlwaysAuth: true\nunsafeHttpWhitelist: ["127.0.0.1", "localhost"]\nenableGlobalCache: false\nenableTelemetry: false\nenableImmutableInstalls: false\nnodeLinker: node-modules\nhttpRetry: 0\nnpmMinimalAgeGate: 0\n`);
+  return directory;
+}
+
+const npm10 = script('npm10/bin/npm-cli.js');
+const npm12 = script('npm12/bin/npm-cli.js');
+const pnpm10 = script('pnpm10/bin/pnpm.cjs');
+const pnpm12 = binary('pnpm12/pnpm');
+const yarn1 = script('yarn1/bin/yarn.js');
+const yarn4 = script('yarn4/bin/yarn.js');
+const bun = binary('bun/bin/bun');
+
+/** This yarn packs projects alone that it has installed. */
+const yarnPublish = (args, cwd) => (yarn4(['install'], cwd), yarn4(['npm', ...args], cwd));
+
+/** The clients, each with its program, how it installs, and how it installs what is locked and nothing else. */
+const clients = {
+  'npm 10.9.9': { program: npm10, install: ['install'], frozen: ['ci'] },
+  'npm 12.2.2': { program: npm12, install: ['install'], frozen: ['ci'] },
+  'pnpm 10.34.9': { program: pnpm10, install: ['install', '--no-frozen-lockfile'], frozen: ['install', '--frozen-lockfile'] },
+  'pnpm 12.21.0': { program: pnpm12, install: ['install', '--no-frozen-lockfile', '--config.minimum-release-age=0'], frozen: ['install', '--frozen-lockfile', '--config.minimum-release-age=0'] },
+  'yarn 1.22.22': { program: yarn1, install: ['install', '--non-interactive'], frozen: ['install', '--non-interactive', '--frozen-lockfile'] },
+  'yarn 4.18.1': { program: yarn4, install: ['install'], frozen: ['install', '--immutable'] },
+  'bun 1.4.5': { program: bun, install: ['install', '--no-cache'], frozen: ['install', '--no-cache', '--frozen-lockfile'] },
+};
+
+/** Installs dependencies into a new project. */
+function install({ program, install: args }, at, dependencies) {
+  const directory = project(at, { dependencies });
+  return { directory, ...program(args, directory) };
+}
+
+/** The version of a package that a project has. */
+function installed(directory, name) {
+  const file = join(directory, 'node_modules', name, 'package.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : 'nothing';
+}
+
+/** Publishes a package by a program of npm's commands. */
+function publish(program, at, manifest, ...more) {
+  const directory = project(at, { license: 'MIT', main: 'index.js', ...manifest });
+  writeFileSync(join(directory, 'index.js'), `module.exports = ${JSON.stringify(manifest.version)};\n`);
+  return program(['publish', ...more], directory);
+}
+
+/** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
+function shown(text, ...marks) {
+  const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(work, 'WORK').replaceAll(/project-\d+/g, 'PROJECT').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replaceAll(/\d+ms|\d+\.\d+s/g, 'DURATION');
+  const lines = plain.split('\n').map((line) => line.trim()).filter((line) => marks.some((mark) => line.includes(mark)));
+  return [...new Set(lines)].join(' / ') || 'nothing';
+}
+
+function row(what, client, outcome, ...marks) {
+  rows.push(`${what} | ${client} | ${outcome.status === 0 ? 'succeeds' : 'fails'} | ${shown(outcome.text, ...marks)}`);
+}
+
+try {
+  const owner = await owned('scripters', 'walk-javascript');
+  const stranger = await owned('otherscripters', 'walk-javascript-stranger');
+  const own = registry(owner);
+
+  // ---- publish ---------------------------------------------------------------------------------------
+  const publishers = { 'npm 10.9.9': npm10, 'npm 12.2.2': npm12, 'pnpm 10.34.9': (args, cwd) => pnpm10([...args, '--no-git-checks'], cwd), 'yarn 1.22.22': (args, cwd) => yarn1([...args, '--non-interactive'], cwd), 'yarn 4.18.1': yarnPublish, 'bun 1.4.5': bun };
+  for (const [number, [client, program]] of Object.entries(publishers).entries()) {
+    const manifest = { name: `bwl-by-${client.split(' ')[0]}${number}`, version: '1.0.0' };
+    const published = publish(program, own, manifest);
+    check(`${client} publishes`, published.status === 0, published.text);
+    const again = publish(program, own, { ...manifest, description: 'changed' });
+    check(`${client} does not publish a version again`, again.status !== 0, again.text);
+    row('publish again', client, again, 'publish', '409', 'onflict');
+    const wrong = publish(program, { ...own, password: 'wrong' }, { ...manifest, version: '1.0.1' });
+    check(`${client} publishes nothing with a wrong token`, wrong.status !== 0, wrong.text);
+    row('publish with a wrong token', client, wrong, '401', 'token', 'E401', 'nauth');
+  }
+  for (const version of ['1.0.0', '1.1.0', '2.0.0-rc.1']) {
+    const tag = version.includes('-') ? ['--tag', 'next'] : [];
+    const published = publish(npm12, own, { name: '@bwl/example', version, bin: 'index.js', dependencies: { 'bwl-leaf': '^1.0.0' } }, ...tag);
+    check(`npm publishes @bwl/example@${version}`, published.status === 0, published.text);
+  }
+  for (const version of ['1.0.0', '1.2.0']) {
+    check(`npm publishes bwl-leaf@${version}`, publish(npm10, own, { name: 'bwl-leaf', version }).status === 0);
+  }
+
+  // ---- install, pin, lock ----------------------------------------------------------------------------
+  for (const [client, how] of Object.entries(clients)) {
+    const newest = install(how, own, { '@bwl/example': '^1.0.0' });
+    check(`${client} installs the highest version and what it depends on`, newest.status === 0 && installed(newest.directory, '@bwl/example') === '1.1.0', newest.text);
+    const frozen = (rmSync(join(newest.directory, 'node_modules'), { recursive: true, force: true }), how.program(how.frozen, newest.directory));
+    check(`${client} installs what is locked`, frozen.status === 0 && installed(newest.directory, '@bwl/example') === '1.1.0', frozen.text);
+    const tagged = install(how, own, { '@bwl/example': 'next', 'bwl-leaf': '1.0.0' });
+    check(`${client} installs a tag and a pinned version`, tagged.status === 0 && installed(tagged.directory, '@bwl/example') === '2.0.0-rc.1' && installed(tagged.directory, 'bwl-leaf') === '1.0.0', tagged.text);
+    for (const [what, at, name] of [['with a wrong token', { ...own, password: 'wrong' }, 'bwl-leaf'], ['of another organization', registry(stranger, owner.organization), 'bwl-leaf'], ['that is not there', own, 'bwl-absent']]) {
+      const outcome = install(how, at, { [name]: '1.0.0' });
+      check(`${client} installs nothing ${what}`, outcome.status !== 0, outcome.text);
+      row(`install ${what}`, client, outcome, '401', '403', '404', 'ermission', 'not found', 'does not exist');
+    }
+  }
+  const grouped = registry(owner, owner.organization);
+  const byGroup = install(clients['npm 12.2.2'], grouped, { '@bwl/example': '1.0.0' });
+  const lock = readFileSync(join(byGroup.directory, 'package-lock.json'), 'utf8');
+  check('npm locks the address of the group', byGroup.status === 0 && lock.includes(`javascript/~${owner.organization}/@bwl/example/-/example-1.0.0.tgz`), byGroup.text);
+
+  // ---- look, change and take back ----------------------------------------------------------------------
+  for (const [client, npm] of [['npm 10.9.9', npm10], ['npm 12.2.2', npm12]]) {
+    const directory = project(own, {});
+    const ask = (...args) => npm(args, directory);
+    check(`${client} pings`, ask('ping').status === 0);
+    const whoami = ask('whoami');
+    check(`${client} says who someone is`, whoami.status === 0 && whoami.text.includes(owner.identity), whoami.text);
+    const view = ask('view', '@bwl/example', 'version');
+    check(`${client} shows the latest version`, view.status === 0 && view.text.includes('1.1.0'), view.text);
+    for (const args of [['dist-tag', 'add', '@bwl/example@1.0.0', 'old'], ['dist-tag', 'ls', '@bwl/example'], ['dist-tag', 'rm', '@bwl/example', 'old']]) {
+      const outcome = ask(...args);
+      check(`${client} ${args.slice(0, 2).join(' ')}`, outcome.status === 0 && (args[1] !== 'ls' || outcome.text.includes('old: 1.0.0')), outcome.text);
+    }
+    const name = `bwl-short-${client.split(' ')[1].split('.')[0]}`;
+    for (const version of ['1.0.0', '1.1.0', '2.0.0']) publish(npm, own, { name, version });
+    const deprecated = ask('deprecate', `${name}@1.0.0`, 'It lost data: use 2.0.0.');
+    check(`${client} deprecates`, deprecated.status === 0, deprecated.text);
+    const taken = ask('unpublish', `${name}@2.0.0`, '--force');
+    check(`${client} takes a version back`, taken.status === 0, taken.text);
+    const left = ask('view', name, 'versions', 'dist-tags', '--json', '--prefer-online');
+    check(`${client} sees what is left`, left.status === 0 && !left.text.includes('2.0.0"') && /"latest": "1\.1\.0"/.test(left.text), left.text);
+  }
+  for (const [client, how] of Object.entries(clients)) {
+    const outcome = install(how, own, { 'bwl-short-12': '1.0.0' });
+    check(`${client} installs a deprecated version`, outcome.status === 0, outcome.text);
+    row('install a deprecated version', client, outcome, 'It lost data', 'deprecated');
+  }
+  const whole = npm12(['unpublish', 'bwl-short-10', '--force'], project(own, {}));
+  check('npm takes a package back', whole.status === 0, whole.text);
+  const again = publish(npm12, own, { name: 'bwl-short-10', version: '1.0.0' });
+  check('a version that was taken back is not published again', again.status !== 0, again.text);
+  row('publish what was taken back', 'npm 12.2.2', again, 'deleted', 'stays used');
+
+  // ---- what a policy withholds -------------------------------------------------------------------------
+  const locked = {};
+  for (const [client, how] of Object.entries(clients)) locked[client] = install(how, own, { 'bwl-leaf': '1.2.0' }).directory;
+  const policy = await call('POST', `/libraries/v1/policies/${owner.organization}`, { name: 'no-new', blockList: [{ purl: 'pkg:npm/bwl-leaf@1.2.0' }, { purl: 'pkg:npm/bwl-by-bun5' }] });
+  await call('POST', `/libraries/v1/policy-bindings/${owner.organization}`, { policy: policy.id, ecosystem: 'JAVASCRIPT', mode: 'LIBRARY_POLICY_BINDING_MODE_ENFORCED' });
+  const marks = ['Blocked by policy', '403', '409', 'No matching', 'no versions', 'No candidates', 'ot found', 'No version'];
+  for (const [client, how] of Object.entries(clients)) {
+    const range = install(how, own, { 'bwl-leaf': '^1.0.0' });
+    check(`${client} passes over a blocked version`, range.status === 0 && installed(range.directory, 'bwl-leaf') === '1.0.0', range.text);
+    for (const [what, dependencies] of [['blocked version', { 'bwl-leaf': '1.2.0' }], ['blocked package', { 'bwl-by-bun5': '1.0.0' }]]) {
+      const outcome = install(how, own, dependencies);
+      check(`${client} installs no ${what}`, outcome.status !== 0, outcome.text);
+      row(`install a ${what}`, client, outcome, ...marks);
+    }
+    rmSync(join(locked[client], 'node_modules'), { recursive: true, force: true });
+    const frozen = how.program(how.frozen, locked[client], join(work, `empty-${client}`));
+    check(`${client} installs no blocked version that is locked`, frozen.status !== 0 || installed(locked[client], 'bwl-leaf') === 'nothing', frozen.text);
+    row('install a blocked version that is locked', client, frozen, ...marks);
+  }
+  check('npm shows why', rows.filter((one) => /^install a blocked version \| npm 12/.test(one)).every((one) => one.includes('Blocked by policy no-new')), rows.join('\n'));
+
+  const text = `${rows.join('\n')}\n`;
+  if (UPDATE_GOLDEN) writeFileSync(golden, text);
+  check('what clients print is the golden table', readFileSync(golden, 'utf8') === text, text);
+  console.log(`\npackages-javascript: ${checks()} checks passed`);
+} catch (error) {
+  console.error(`packages-javascript: FAILED after ${checks()} checks: ${error.stack}`);
+  process.exitCode = 1;
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}

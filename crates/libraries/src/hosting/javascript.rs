@@ -1,0 +1,204 @@
+//! What npm's protocol asks for: the document of a package, one version, and one file.
+
+use std::collections::BTreeMap;
+
+use bowline_core::{Error, Micros, Result};
+use bowline_store::ReadTx;
+
+use super::gate::Gate;
+use super::package::{Package, PackageFile, absent};
+use super::pages::RenderedPage;
+use super::protocols::Npm;
+use super::serving::{FileName, PageContent, PageName};
+use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, manifests, tags};
+use crate::base64_of_hex;
+use crate::ecosystems::Language;
+use crate::policy::decide::Refusal;
+use crate::policy::purl;
+
+const LANGUAGE: Language = Language::JavaScript;
+
+/// A package as its document shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packument {
+    /// Its name, with its scope.
+    pub name: String,
+    /// Versions that can be installed, the lowest first.
+    pub versions: Vec<PackumentVersion>,
+    /// Versions that a policy withholds, the lowest first.
+    pub withheld: Vec<(String, Withheld)>,
+    /// Tags with the versions that they stand for, all of which can be installed.
+    pub tags: BTreeMap<String, String>,
+    /// When each version became public, where that is known.
+    pub times: Vec<(String, Micros)>,
+    /// When the last of that happened, or a tag was set.
+    pub modified_at: Option<Micros>,
+    /// What `latest` stands for, if that is withheld.
+    pub hidden_latest: Option<Withheld>,
+    /// When a version that is too young now will be old enough; absent if time changes nothing.
+    pub changes_at: Option<Micros>,
+}
+
+/// A version as clients resolve and install it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackumentVersion {
+    pub version: String,
+    /// Name of its file.
+    pub file: String,
+    /// Members of its `package.json`, as JSON.
+    pub manifest: String,
+    /// SHA-1 of the file in lower-case hex.
+    pub sha1: String,
+    /// Its SHA-512 as clients compare it, such as `sha512-` and base64.
+    pub integrity: String,
+    /// Files in it, and their bytes.
+    pub file_count: i64,
+    pub unpacked_bytes: i64,
+    /// What those who install it are warned of.
+    pub deprecated: Option<String>,
+}
+
+impl Hosting {
+    /// The document of a package of a view, in a form that `render` makes, with addresses of files below `base`. It is made
+    /// again once something that it shows has changed. Beside it, microseconds since its upstream confirmed it, if that cannot
+    /// be asked.
+    ///
+    /// # Errors
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
+    pub async fn javascript_page(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        name: &str,
+        (form, base): (&'static str, &str),
+        render: impl FnOnce(&Packument) -> Result<RenderedPage> + Send + 'static,
+    ) -> std::result::Result<Lookup<(RenderedPage, Option<Micros>)>, HostError> {
+        let page = PageName { package: name.to_owned(), form, base: base.to_owned() };
+        self.page(client, path, page, render).await
+    }
+
+    /// A package of a view as it is now, where no page of it is wanted.
+    ///
+    /// # Errors
+    /// Those of its page.
+    pub async fn javascript_package(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        name: &str,
+    ) -> std::result::Result<Lookup<Packument>, HostError> {
+        self.content::<Packument>(client, path, name).await
+    }
+
+    /// A file of a package of a view.
+    ///
+    /// # Errors
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds it, which is noted.
+    pub async fn javascript_file(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        package: &str,
+        file: &FileName,
+    ) -> std::result::Result<Lookup<AvailableFile>, HostError> {
+        self.file::<Npm>(client, path, (package, file), false).await
+    }
+}
+
+impl PageContent for Packument {
+    type Of = Npm;
+
+    async fn load(
+        tx: &mut ReadTx,
+        package: Package,
+        gate: Gate,
+        now: Micros,
+    ) -> std::result::Result<Packument, HostError> {
+        let mut manifests = manifests::of_package(tx, &package.repository, &package.name).await?;
+        let tags = tags::of_package(tx, &package.repository, &package.name).await?;
+        let refused = gate.refused(&package, now)?;
+        let mut packument = Packument {
+            name: package.name.clone(),
+            modified_at: tags::changed_at(tx, &package.repository, &package.name).await?,
+            changes_at: refused.values().filter_map(Refusal::ends_at).min(),
+            ..Packument::default()
+        };
+        for file in &package.files {
+            let withheld = refused.get(file.name.as_str()).zip(gate.enforced.as_ref()).map(|(refusal, bound)| {
+                let purl = purl::of_version(LANGUAGE, &package.name, &file.version);
+                Withheld::new(purl, &bound.name, refusal)
+            });
+            packument.add(file, manifests.remove(&file.sort_key), withheld)?;
+        }
+        packument.set_tags(tags);
+        Ok(packument)
+    }
+
+    fn changes_at(&self) -> Option<Micros> {
+        self.changes_at
+    }
+}
+
+impl Packument {
+    /// Adds a version, unless a policy withholds it.
+    pub(super) fn add(
+        &mut self,
+        file: &PackageFile,
+        manifest: Option<manifests::Manifest>,
+        withheld: Option<Withheld>,
+    ) -> Result<()> {
+        self.times.extend(file.uploaded_at.map(|at| (file.version.clone(), at)));
+        self.modified_at = self.modified_at.max(file.uploaded_at);
+        if let Some(withheld) = withheld {
+            self.withheld.push((file.version.clone(), withheld));
+            return Ok(());
+        }
+        let manifest = manifest.ok_or_else(|| Error::internal(format!("{} has no manifest", file.name)))?;
+        self.versions.push(PackumentVersion {
+            version: file.version.clone(),
+            file: file.name.clone(),
+            manifest: manifest.json,
+            sha1: manifest.sha1,
+            integrity: base64_of_hex(&manifest.sha512).map(|text| format!("sha512-{text}")).unwrap_or_default(),
+            file_count: manifest.file_count,
+            unpacked_bytes: manifest.unpacked_bytes,
+            deprecated: file.yanked.clone(),
+        });
+        Ok(())
+    }
+
+    /// Adds the tags of versions that are shown. `latest` stands for another one if its own is not: clients install nothing at
+    /// all without it.
+    pub(super) fn set_tags(&mut self, tags: BTreeMap<String, String>) {
+        let is_shown = |version: &str| self.versions.iter().any(|shown| shown.version == version);
+        let (mut shown, hidden): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            tags.into_iter().partition(|(_, version)| is_shown(version));
+        if !shown.contains_key(tags::LATEST)
+            && let Some(highest) = tags::highest(self.versions.iter().map(|shown| shown.version.as_str()))
+        {
+            shown.insert(tags::LATEST.into(), highest.into());
+        }
+        self.hidden_latest = hidden.get(tags::LATEST).and_then(|latest| self.refusal(latest)).cloned();
+        self.tags = shown;
+    }
+
+    /// The version that a version or a tag names.
+    ///
+    /// # Errors
+    /// A policy withholds it, or there is none.
+    pub fn version(&self, named: &str) -> std::result::Result<&PackumentVersion, HostError> {
+        let version = self.tags.get(named).map_or(named, String::as_str);
+        if let Some(found) = self.versions.iter().find(|shown| shown.version == version) {
+            return Ok(found);
+        }
+        match self.refusal(version) {
+            Some(withheld) => Err(HostError::Withheld(withheld.clone())),
+            None => Err(absent(&format!("{}@{named}", self.name)).into()),
+        }
+    }
+
+    /// Why a version is withheld, if it is.
+    fn refusal(&self, version: &str) -> Option<&Withheld> {
+        self.withheld.iter().find(|(withheld, _)| withheld == version).map(|(_, withheld)| withheld)
+    }
+}

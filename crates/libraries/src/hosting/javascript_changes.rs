@@ -1,0 +1,341 @@
+//! What npm's clients change of the packages of a group: warnings, tags, and versions that they delete.
+//!
+//! They read the document of a package, change it, and send it back. So that nothing that another client did meanwhile is
+//! undone, the document has a revision, and is refused if that is not the one of now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_authn::crypto::sha256;
+use bowline_contract::bowline::libraries::v1::rpc::javascript_host as operations;
+use bowline_contract::bowline::libraries::v1::{
+    HostedFile, JavascriptDeletion, JavascriptDeprecation, JavascriptVersion,
+};
+use bowline_core::{Error, Reason, Result, Uidp, hex};
+use bowline_pipeline::{Change, Changed, ResourceSnapshot};
+use bowline_resources::kinds::PACKAGE_VERSION;
+use bowline_resources::list::timestamp;
+use bowline_store::{ReadTx, Value, WriteTx};
+
+use super::javascript::Packument;
+use super::package::{Package, PackageFile, absent, hosted};
+use super::protocols::{Npm, Protocol};
+use super::{HostClient, HostError, Hosting, manifests, repositories, tags, versions, views};
+
+/// A package of a group as those see it who change it: whole, whatever policies withhold.
+#[derive(Clone, Debug)]
+pub struct OwnPackument {
+    pub packument: Packument,
+    /// Changes with each change of the package.
+    pub revision: String,
+}
+
+/// A package that is changed.
+struct Target {
+    repository: Uidp,
+    package: Package,
+    tags: BTreeMap<String, String>,
+}
+
+impl Target {
+    async fn find(tx: &mut ReadTx, group: &Uidp, name: &str) -> Result<Target> {
+        let repository = repositories::find(tx, group.as_str(), Npm::LANGUAGE.number()).await?;
+        let repository = repository.ok_or_else(|| absent(name))?.uid;
+        let package = hosted(tx, &repository, name).await?;
+        if package.files.is_empty() {
+            return Err(absent(name));
+        }
+        let tags = tags::of_package(tx, &repository, name).await?;
+        Ok(Target { repository, package, tags })
+    }
+
+    /// Stands for all that a document says that can be changed.
+    fn revision(&self) -> String {
+        let mut bytes = Vec::new();
+        let mut add = |part: &str| {
+            bytes.extend((part.len() as u64).to_be_bytes());
+            bytes.extend(part.as_bytes());
+        };
+        for file in &self.package.files {
+            ["version", &file.version, file.yanked.as_deref().unwrap_or_default()].into_iter().for_each(&mut add);
+        }
+        for (tag, version) in &self.tags {
+            ["tag", tag, version].into_iter().for_each(&mut add);
+        }
+        format!("1-{}", &hex(&sha256(&bytes))[..32])
+    }
+
+    /// Refuses a document that was read before the last change.
+    fn require_revision(&self, revision: Option<&str>) -> Result<()> {
+        if revision.is_none_or(|revision| revision == self.revision()) {
+            return Ok(());
+        }
+        let name = &self.package.name;
+        Err(Error::new(Reason::FailedPrecondition, format!("{name} has changed meanwhile: try again")))
+    }
+
+    fn version(&self, version: &str) -> Result<&PackageFile> {
+        let found = self.package.files.iter().find(|file| file.version == version);
+        found.ok_or_else(|| absent(&format!("{}@{version}", self.package.name)))
+    }
+}
+
+impl Hosting {
+    /// A package that the group itself published, for those who may change it.
+    ///
+    /// # Errors
+    /// The caller may not publish there, or the group has no such package.
+    pub async fn own_javascript_package(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        name: &str,
+    ) -> std::result::Result<OwnPackument, HostError> {
+        let of = (client.clone(), path.map(str::to_owned), name.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            let (client, path, name) = of.clone();
+            Box::pin(async move {
+                let group = group(tx, &client, path.as_deref()).await?;
+                let target = Target::find(tx, &group, &name).await?;
+                let mut manifests = manifests::of_package(tx, &target.repository, &name).await?;
+                let modified_at = tags::changed_at(tx, &target.repository, &name).await?;
+                let mut packument = Packument { name, modified_at, ..Packument::default() };
+                for file in &target.package.files {
+                    packument.add(file, manifests.remove(&file.sort_key), None)?;
+                }
+                let revision = target.revision();
+                packument.set_tags(target.tags);
+                Ok::<_, HostError>(OwnPackument { packument, revision })
+            })
+        });
+        read.await
+    }
+
+    /// Sets what those are warned of who install some versions; an empty text lifts a warning.
+    ///
+    /// # Errors
+    /// The caller may not publish there, a version is not there, or the revision is not that of the package.
+    pub async fn deprecate_javascript(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (name, revision): (&str, Option<&str>),
+        warnings: BTreeMap<String, String>,
+    ) -> std::result::Result<(), HostError> {
+        let job = (client.clone(), path.map(str::to_owned), name.to_owned(), revision.map(str::to_owned), warnings);
+        let job = std::sync::Arc::new(job);
+        let written = self.pipeline.db.write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move {
+                let (client, path, name, revision, warnings) = &*job;
+                let group = group(tx, client, path.as_deref()).await?;
+                let target = Target::find(tx, &group, name).await?;
+                target.require_revision(revision.as_deref())?;
+                deprecate(tx, client, &group, &target, warnings).await.map_err(HostError::from)
+            })
+        });
+        written.await
+    }
+
+    /// Deletes versions of a package: those that are not among `remaining`, or all of them.
+    ///
+    /// # Errors
+    /// The caller may not publish there, there is no such package, or the revision is not that of the package.
+    pub async fn delete_javascript(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (name, revision): (&str, &str),
+        remaining: Option<BTreeSet<String>>,
+    ) -> std::result::Result<(), HostError> {
+        let job = (client.clone(), path.map(str::to_owned), name.to_owned(), revision.to_owned(), remaining);
+        let job = std::sync::Arc::new(job);
+        let written = self.pipeline.db.write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move {
+                let (client, path, name, revision, remaining) = &*job;
+                let group = group(tx, client, path.as_deref()).await?;
+                let target = Target::find(tx, &group, name).await?;
+                target.require_revision(Some(revision))?;
+                delete(tx, client, &group, &target, remaining.as_ref()).await.map_err(HostError::from)
+            })
+        });
+        written.await
+    }
+
+    /// Lets a tag stand for a version, or with none removes it.
+    ///
+    /// # Errors
+    /// The caller may not publish there, package, version or tag are not there, or the tag must stay.
+    pub async fn tag_javascript(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (name, tag): (&str, &str),
+        version: Option<&str>,
+    ) -> std::result::Result<(), HostError> {
+        let job =
+            (client.clone(), path.map(str::to_owned), name.to_owned(), tag.to_owned(), version.map(str::to_owned));
+        let job = std::sync::Arc::new(job);
+        let written = self.pipeline.db.write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move {
+                let (client, path, name, tag, version) = &*job;
+                let group = group(tx, client, path.as_deref()).await?;
+                let target = Target::find(tx, &group, name).await?;
+                let written = match version {
+                    Some(version) => set_tag(tx, client, &group, &target, (tag, version)).await,
+                    None => remove_tag(tx, client, &group, &target, tag).await,
+                };
+                written.map_err(HostError::from)
+            })
+        });
+        written.await
+    }
+}
+
+/// The group that a path names, or the caller's organization, where the caller may publish.
+async fn group(tx: &mut ReadTx, client: &HostClient, path: Option<&str>) -> std::result::Result<Uidp, HostError> {
+    let group = views::scope::<Npm, <Npm as Protocol>::Publish>(tx, client, path).await?;
+    let allowed = client.visit.authorize_at::<<Npm as Protocol>::Publish>(tx, &group, HostedFile::default()).await;
+    allowed.map_err(|error| views::hidden::<Npm>(error, path))?;
+    Ok(group)
+}
+
+async fn deprecate(
+    tx: &mut WriteTx,
+    client: &HostClient,
+    group: &Uidp,
+    target: &Target,
+    warnings: &BTreeMap<String, String>,
+) -> Result<()> {
+    let mut versions_of: BTreeMap<&str, Vec<&PackageFile>> = BTreeMap::new();
+    for (version, warning) in warnings {
+        let file = target.version(version)?;
+        if file.yanked.as_deref().unwrap_or_default() != warning {
+            versions_of.entry(warning).or_default().push(file);
+        }
+    }
+    for (warning, files) in versions_of {
+        let deprecation = JavascriptDeprecation {
+            parent: group.as_str().into(),
+            package: target.package.name.clone(),
+            versions: files.iter().map(|file| file.version.clone()).collect(),
+            deprecated: warning.into(),
+        };
+        let call =
+            client.visit.authorize_change_at::<operations::DeprecateVersions>(tx, group, deprecation.clone()).await?;
+        let mut changes = Vec::new();
+        for file in files {
+            let sql = "UPDATE hosted_versions SET yanked = $4 WHERE repository = $1 AND package = $2 AND sort_key = $3";
+            let params = [
+                Value::from(target.repository.as_str()),
+                Value::from(&target.package.name),
+                Value::from(file.sort_key.as_slice()),
+                Value::OptText(Some(warning).filter(|warning| !warning.is_empty())),
+            ];
+            tx.execute(sql, &params).await?;
+            let after = PackageFile { yanked: Some(warning.to_owned()), ..file.clone() };
+            changes.push(change(group, target, Some(file), Some(&after)));
+        }
+        repositories::note_change(tx, &target.repository, 0).await?;
+        let changed = Changed::many(changes, ()).with_event(group, &deprecation);
+        client.visit.record(tx, &call, changed).await?;
+    }
+    Ok(())
+}
+
+async fn delete(
+    tx: &mut WriteTx,
+    client: &HostClient,
+    group: &Uidp,
+    target: &Target,
+    remaining: Option<&BTreeSet<String>>,
+) -> Result<()> {
+    let name = &target.package.name;
+    let stays = |file: &&PackageFile| remaining.is_some_and(|remaining| remaining.contains(&file.version));
+    let (staying, going): (Vec<&PackageFile>, Vec<&PackageFile>) = target.package.files.iter().partition(stays);
+    if going.is_empty() {
+        return Ok(());
+    }
+    let deletion = JavascriptDeletion {
+        parent: group.as_str().into(),
+        package: name.clone(),
+        versions: going.iter().map(|file| file.version.clone()).collect(),
+    };
+    let call = client.visit.authorize_change_at::<operations::DeleteVersions>(tx, group, deletion.clone()).await?;
+    let mut changes = Vec::new();
+    let latest = tags::highest(staying.iter().map(|file| file.version.as_str()));
+    for (tag, version) in &target.tags {
+        if !deletion.versions.contains(version) {
+            continue;
+        }
+        changes.push(match latest.filter(|_| tag == tags::LATEST) {
+            Some(latest) => {
+                let new = tags::named(group, name, tag, latest);
+                tags::set(tx, &target.repository, Some(version), &new, client.now()).await?
+            }
+            None => tags::remove(tx, &target.repository, &tags::named(group, name, tag, version)).await?,
+        });
+    }
+    let mut count = 0;
+    for file in going {
+        count += versions::remove(tx, &target.repository, (name, &file.sort_key), client.now()).await?;
+        changes.push(change(group, target, Some(file), None));
+    }
+    repositories::note_change(tx, &target.repository, -count).await?;
+    let changed = Changed::many(changes, ()).with_event(group, &deletion);
+    client.visit.record(tx, &call, changed).await
+}
+
+async fn set_tag(
+    tx: &mut WriteTx,
+    client: &HostClient,
+    group: &Uidp,
+    target: &Target,
+    (tag, version): (&str, &str),
+) -> Result<()> {
+    target.version(version)?;
+    let (new, before) = (tags::named(group, &target.package.name, tag, version), target.tags.get(tag));
+    let call = client.visit.authorize_change_at::<operations::SetTag>(tx, group, new.clone()).await?;
+    if before.is_some_and(|before| before == version) {
+        return Ok(());
+    }
+    let change = tags::set(tx, &target.repository, before, &new, client.now()).await?;
+    repositories::note_change(tx, &target.repository, 0).await?;
+    client.visit.record(tx, &call, Changed::many(vec![change], ()).with_event(group, &new)).await
+}
+
+async fn remove_tag(tx: &mut WriteTx, client: &HostClient, group: &Uidp, target: &Target, tag: &str) -> Result<()> {
+    let name = &target.package.name;
+    let version = target.tags.get(tag).ok_or_else(|| Error::not_found("tag", tag))?;
+    if tag == tags::LATEST {
+        let text = "the tag latest cannot be removed, since installers need it: let it stand for another version";
+        return Err(Error::new(Reason::FailedPrecondition, text));
+    }
+    let gone = tags::named(group, name, tag, version);
+    let call = client.visit.authorize_change_at::<operations::DeleteTag>(tx, group, gone.clone()).await?;
+    let change = tags::remove(tx, &target.repository, &gone).await?;
+    repositories::note_change(tx, &target.repository, 0).await?;
+    client.visit.record(tx, &call, Changed::many(vec![change], ()).with_event(group, &gone)).await
+}
+
+/// A change of a version, for the audit log.
+fn change(group: &Uidp, target: &Target, before: Option<&PackageFile>, after: Option<&PackageFile>) -> Change {
+    let snapshot = |file: &PackageFile| {
+        ResourceSnapshot::of(&JavascriptVersion {
+            parent: group.as_str().into(),
+            package: target.package.name.clone(),
+            version: file.version.clone(),
+            license: file.license.clone(),
+            deprecated: file.yanked.clone().unwrap_or_default(),
+            size_bytes: i64::try_from(file.size.unwrap_or_default()).unwrap_or(i64::MAX),
+            create_time: file.uploaded_at.and_then(timestamp),
+        })
+    };
+    Change {
+        kind: PACKAGE_VERSION,
+        uid: target.repository.as_str().into(),
+        before: before.map(snapshot),
+        after: after.map(snapshot),
+    }
+}

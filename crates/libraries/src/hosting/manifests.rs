@@ -1,0 +1,66 @@
+//! What npm's clients are told of versions: rows beside those of the versions, since they are long.
+
+use std::collections::HashMap;
+
+use bowline_core::{Error, Result, Uidp};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+
+use super::publishing::NewManifest;
+
+/// What clients are told of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// Members of its `package.json`, as JSON.
+    pub(super) json: String,
+    /// SHA-1 and SHA-512 of the file in lower-case hex.
+    pub(super) sha1: String,
+    pub(super) sha512: String,
+    pub(super) file_count: i64,
+    pub(super) unpacked_bytes: i64,
+}
+
+/// The manifests of a package, by the sort keys of versions.
+pub(super) async fn of_package(
+    tx: &mut ReadTx,
+    repository: &Uidp,
+    package: &str,
+) -> Result<HashMap<Vec<u8>, Manifest>> {
+    let sql = "SELECT sort_key, manifest, sha1, sha512, file_count, unpacked_bytes FROM hosted_manifests
+               WHERE repository = $1 AND package = $2";
+    let read = |row: &Row<'_>| {
+        let manifest = Manifest {
+            json: row.text(1)?,
+            sha1: row.text(2)?,
+            sha512: row.text(3)?,
+            file_count: row.int(4)?,
+            unpacked_bytes: row.int(5)?,
+        };
+        Ok::<_, Error>((row.bytes(0)?, manifest))
+    };
+    let rows = tx.query(sql, &[Value::from(repository.as_str()), Value::from(package)], read).await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Stores the manifest of a new version.
+pub(super) async fn insert(
+    tx: &mut WriteTx,
+    repository: &Uidp,
+    (package, sort_key): (&str, &[u8]),
+    manifest: &NewManifest,
+) -> Result<()> {
+    let sql = "INSERT INTO hosted_manifests (repository, package, sort_key, manifest, sha1, sha512, file_count, unpacked_bytes)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    let params = [
+        Value::from(repository.as_str()),
+        Value::from(package),
+        Value::from(sort_key),
+        Value::from(&manifest.json),
+        Value::from(&manifest.sha1),
+        Value::from(&manifest.sha512),
+        number(manifest.file_count),
+        number(manifest.unpacked_bytes),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The protocols of ecosystems, with the operations by which their clients are authorized.
+
+use bowline_contract::Method;
+use bowline_contract::bowline::libraries::v1::HostedFile;
+use bowline_contract::bowline::libraries::v1::rpc::{javascript_host, python_host};
+
+use crate::ecosystems::Language;
+
+/// The protocol that installers and publishers of an ecosystem speak.
+pub trait Protocol: Send + Sync + 'static {
+    const LANGUAGE: Language;
+    type Read: Method<Request = HostedFile>;
+    type Publish: Method<Request = HostedFile>;
+}
+
+/// The index of Python.
+pub struct Python;
+
+impl Protocol for Python {
+    const LANGUAGE: Language = Language::Python;
+    type Read = python_host::ReadPackages;
+    type Publish = python_host::PublishFile;
+}
+
+/// The registry of npm.
+pub struct Npm;
+
+impl Protocol for Npm {
+    const LANGUAGE: Language = Language::JavaScript;
+    type Read = javascript_host::ReadPackages;
+    type Publish = javascript_host::PublishFile;
+}

@@ -1,0 +1,259 @@
+//! From a request to the page or the file that it is answered with: found, gated, and, if a page, made and kept.
+
+use bowline_core::{Error, Micros};
+use bowline_registry::content::{StoredBlob, package_files};
+use bowline_store::ReadTx;
+
+use super::gate::Gate;
+use super::notes::Note;
+use super::package::{Located, Package, PackageFile, absent, locate, locate_file};
+use super::pages::{PageKey, RenderedPage, Stamp};
+use super::protocols::Protocol;
+use super::upstream_files::MissingFile;
+use super::views::View;
+use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
+
+/// What a page of a package is made of, by the protocol that it belongs to.
+pub(super) trait PageContent: Send + Sized + 'static {
+    type Of: Protocol;
+
+    /// What the package shows now.
+    fn load(
+        tx: &mut ReadTx,
+        package: Package,
+        gate: Gate,
+        now: Micros,
+    ) -> impl Future<Output = Result<Self, HostError>> + Send;
+
+    /// When time changes it; absent if that changes nothing.
+    fn changes_at(&self) -> Option<Micros>;
+}
+
+/// Which page of a package.
+#[derive(Clone)]
+pub(super) struct PageName {
+    /// The normalized name of the package.
+    pub(super) package: String,
+    /// Media type of the page.
+    pub(super) form: &'static str,
+    /// Where links of the page lead, if they are whole addresses.
+    pub(super) base: String,
+}
+
+/// The bytes of a file, or of its metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// `sha256:` and the digest in hex.
+    pub digest: String,
+    pub blob: StoredBlob,
+}
+
+/// A file as an address names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileName {
+    pub name: String,
+    /// SHA-256 in lower-case hex, where the address has it.
+    pub sha256: Option<String>,
+}
+
+/// What the policies in force say of a file.
+type Decided = Vec<(Note, Option<Withheld>)>;
+
+/// What there is of a page.
+enum AtHand<C> {
+    Page(RenderedPage),
+    /// It has to be made, and nothing was loaded for that.
+    Nothing(PageKey),
+    Content(PageKey, Stamp, C),
+}
+
+impl Hosting {
+    /// The page of a package of a view, which `render` makes. It is made again once something that it shows has changed.
+    /// Beside it, microseconds since its upstream confirmed it, if that cannot be asked.
+    ///
+    /// # Errors
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
+    pub(super) async fn page<C: PageContent>(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        page: PageName,
+        render: impl FnOnce(&C) -> bowline_core::Result<RenderedPage> + Send + 'static,
+    ) -> Result<Lookup<(RenderedPage, Option<Micros>)>, HostError> {
+        let key = match self.page_at_hand::<C>(client, path, &page, false).await? {
+            Lookup::Here((AtHand::Page(page), stale)) => return Ok(Lookup::Here((page, stale))),
+            Lookup::Here((AtHand::Nothing(key) | AtHand::Content(key, ..), _)) => key,
+            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
+        };
+        let _turn = self.pages.turn(&key).await;
+        match self.page_at_hand::<C>(client, path, &page, true).await? {
+            Lookup::Here((AtHand::Page(page), stale)) => Ok(Lookup::Here((page, stale))),
+            Lookup::Here((AtHand::Content(key, stamp, content), stale)) => {
+                let until = content.changes_at();
+                let page = self.pages.make((key, stamp), until, move || render(&content)).await?;
+                Ok(Lookup::Here((page, stale)))
+            }
+            Lookup::Here((AtHand::Nothing(_), _)) => Err(Error::internal("a package was not loaded").into()),
+            Lookup::Ask(ask) => Ok(Lookup::Ask(ask)),
+        }
+    }
+
+    /// What a package of a view shows now, without a page.
+    ///
+    /// # Errors
+    /// Those of a page.
+    pub(super) async fn content<C: PageContent>(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        name: &str,
+    ) -> Result<Lookup<C>, HostError> {
+        let language = C::Of::LANGUAGE;
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), name.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            let (hosting, client, path, name) = of.clone();
+            Box::pin(async move {
+                let (view, now) = (View::open::<C::Of>(tx, &client, path.as_deref()).await?, client.now());
+                let location = match locate(tx, &hosting, &view, (language, &name), now).await? {
+                    Located::Here(location) => location,
+                    Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                };
+                let package = location.package(tx, language, &name).await?;
+                let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
+                Ok::<_, HostError>(Lookup::Here(C::load(tx, package, gate, now).await?))
+            })
+        });
+        read.await
+    }
+
+    /// The page if it is kept, else what to make it of, if that is to be loaded; and how old the answer of its upstream is.
+    async fn page_at_hand<C: PageContent>(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        page: &PageName,
+        is_loaded: bool,
+    ) -> Result<Lookup<(AtHand<C>, Option<Micros>)>, HostError> {
+        let language = C::Of::LANGUAGE;
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), page.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            let (hosting, client, path, page) = of.clone();
+            Box::pin(async move {
+                let view = View::open::<C::Of>(tx, &client, path.as_deref()).await?;
+                let (organization, name, now) = (view.scope.root(), page.package, client.now());
+                let location = match locate(tx, &hosting, &view, (language, &name), now).await? {
+                    Located::Here(location) => location,
+                    Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                };
+                let stamp = Stamp::read(tx, &organization, (language, &name), &location).await?;
+                let repository = location.repository.clone();
+                let key = PageKey { repository, package: name.clone(), form: page.form, base: page.base };
+                let stale = location.stale_since.map(|since| now.saturating_sub(since));
+                if let Some(page) = hosting.pages.find(&key, &stamp, now) {
+                    return Ok(Lookup::Here((AtHand::Page(page), stale)));
+                }
+                if !is_loaded {
+                    return Ok(Lookup::Here((AtHand::Nothing(key), stale)));
+                }
+                let package = location.package(tx, language, &name).await?;
+                let gate = Gate::load(tx, &organization, language, &package).await?;
+                let content = C::load(tx, package, gate, now).await?;
+                Ok::<_, HostError>(Lookup::Here((AtHand::Content(key, stamp, content), stale)))
+            })
+        });
+        read.await
+    }
+
+    /// A file of a package of a view; with `is_metadata` its core metadata, which no policy withholds: resolvers read them of
+    /// versions that they do not install.
+    ///
+    /// # Errors
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds it, which is noted.
+    pub(super) async fn file<P: Protocol>(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (package, file): (&str, &FileName),
+        is_metadata: bool,
+    ) -> Result<Lookup<AvailableFile>, HostError> {
+        let language = P::LANGUAGE;
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), package.to_owned(), file.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            let (hosting, client, path, package, named) = of.clone();
+            Box::pin(async move {
+                let (view, now) = (View::open::<P>(tx, &client, path.as_deref()).await?, client.now());
+                let package = match locate_file(tx, &hosting, &view, (language, &package), &named, now).await? {
+                    Located::Here(package) => package,
+                    Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                };
+                let file = package.file(&named).ok_or_else(|| absent(&named.name))?;
+                let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
+                let decided = if is_metadata { Decided::new() } else { gate.decided(&package.name, file, now) };
+                let digest = if is_metadata { &file.metadata_sha256 } else { &file.sha256 };
+                if digest.is_empty() {
+                    return Err(absent(&format!("{}.metadata", named.name)).into());
+                }
+                let digest = format!("sha256:{digest}");
+                // Another file may have the same bytes; what they say of themselves is known once they came as this one.
+                let is_stored = is_metadata || file.is_stored;
+                let blob = package_files::find(tx, &package.repository, &digest).await?;
+                let found = match blob.filter(|_| is_stored) {
+                    Some(blob) => AvailableFile::Stored(File { digest, blob }),
+                    None => AvailableFile::Missing(Box::new(missing_file(&package, file, &gate, is_metadata)?)),
+                };
+                let served = package.served(view.scope.root(), language, file).filter(|_| !is_metadata);
+                Ok::<_, HostError>(Lookup::Here((found, decided, served)))
+            })
+        });
+        let (mut found, decided, served) = match read.await? {
+            Lookup::Here(found) => found,
+            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
+        };
+        let mut withheld = None;
+        for (note, refused) in decided {
+            match (&mut found, refused) {
+                (_, Some(refused)) => {
+                    self.notes.add(note);
+                    withheld = withheld.or(Some(refused));
+                }
+                // What policies only log is noted once, when the file is served: clients look again after a fetch.
+                (AvailableFile::Stored(_), None) => self.notes.add(note),
+                (AvailableFile::Missing(file), None) => file.logged.push(note),
+            }
+        }
+        if let Some(withheld) = withheld {
+            return Err(HostError::Withheld(withheld));
+        }
+        match (&mut found, served) {
+            (AvailableFile::Stored(file), Some(served)) => self.served.add(served, &file.digest, client.now()),
+            (AvailableFile::Missing(file), served) => file.served = served,
+            (AvailableFile::Stored(_), None) => {}
+        }
+        Ok(Lookup::Here(found))
+    }
+}
+
+/// What to fetch of a file whose bytes are not stored.
+fn missing_file(package: &Package, file: &PackageFile, gate: &Gate, is_metadata: bool) -> Result<MissingFile, Error> {
+    let upstream = package.upstream.clone().filter(|_| !file.url.is_empty());
+    let upstream = upstream.ok_or_else(|| Error::internal(format!("{} has no link to its bytes", file.name)))?;
+    let (url, sha256, size) = if is_metadata {
+        (format!("{}.metadata", file.url), &file.metadata_sha256, None)
+    } else {
+        (file.url.clone(), &file.sha256, file.size)
+    };
+    Ok(MissingFile {
+        upstream,
+        package: package.name.clone(),
+        name: file.name.clone(),
+        version: file.version.clone(),
+        url,
+        sha256: sha256.clone(),
+        size,
+        is_metadata,
+        is_free_to_stream: !gate.needs_licenses(),
+        logged: Vec::new(),
+        served: None,
+        published_at: file.uploaded_at,
+    })
+}

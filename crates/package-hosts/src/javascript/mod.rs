@@ -1,0 +1,169 @@
+//! The registry of npm, which npm, pnpm, yarn and bun speak: documents of packages, their files, tags, and publishing.
+
+mod changes;
+mod documents;
+mod publish;
+mod scanner;
+mod target;
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::response::Response;
+use bowline_fronts::request::is_shown;
+use bowline_libraries::hosting::{FileName, HostClient, HostError, RenderedPage};
+use serde_json::{Value, json};
+
+use crate::PackageHosts;
+use crate::answers::{Refused, phrase, set, typed};
+use crate::pages::{at_scope, note_age, page};
+use crate::targets::wrong_verb;
+use documents::Form;
+
+pub(crate) use target::Target;
+
+/// What npm prints beside a response.
+const NOTICE: HeaderName = HeaderName::from_static("npm-notice");
+
+impl crate::targets::Target for Target {
+    const WORD: &'static str = "javascript";
+
+    fn parse(parts: &[&str]) -> Option<Target> {
+        target::of_parts(parts)
+    }
+
+    fn name(verb: &Method, path: &str) -> &'static str {
+        target::name(verb, path)
+    }
+
+    async fn answer(
+        self,
+        hosts: &Arc<PackageHosts>,
+        client: &HostClient,
+        request: Request,
+        scope: Option<&str>,
+    ) -> Result<Response, Refused> {
+        let (head, body) = request.into_parts();
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        if is_read {
+            let is_own = is_for_writing(head.uri.query());
+            let mut response =
+                hosts.read_javascript(client, &head.method, &head.headers, scope, (self, is_own)).await?;
+            set(&mut response, header::VARY, "Accept, Accept-Encoding, Authorization");
+            return Ok(response);
+        }
+        match (head.method.as_str(), self) {
+            ("PUT", Target::Package { name, revision }) => {
+                hosts.put_package(client, scope, (&name, revision.as_deref()), body).await?;
+                Ok(answered(StatusCode::CREATED, &json!({ "ok": true })))
+            }
+            ("DELETE", Target::Package { name, revision: Some(revision) }) => {
+                hosts.hosting.delete_javascript(client, scope, (&name, &revision), None).await?;
+                Ok(answered(StatusCode::OK, &json!({ "ok": true })))
+            }
+            ("DELETE", Target::File { name, file, revision: Some(_) }) => {
+                hosts.require_deleted(client, scope, &name, &file).await?;
+                Ok(answered(StatusCode::OK, &json!({ "ok": true })))
+            }
+            ("PUT" | "POST", Target::Tag { name, tag }) => {
+                hosts.set_tag(client, scope, (&name, &tag), body).await?;
+                Ok(answered(StatusCode::CREATED, &json!({ "ok": true })))
+            }
+            ("DELETE", Target::Tag { name, tag }) => {
+                hosts.hosting.tag_javascript(client, scope, (&name, &tag), None).await?;
+                Ok(answered(StatusCode::OK, &json!({ "ok": true })))
+            }
+            (_, target) => Err(wrong_verb(target.verbs())),
+        }
+    }
+}
+
+impl PackageHosts {
+    async fn read_javascript(
+        self: &Arc<Self>,
+        client: &HostClient,
+        method: &Method,
+        headers: &HeaderMap,
+        scope: Option<&str>,
+        (target, is_own): (Target, bool),
+    ) -> Result<Response, Refused> {
+        match target {
+            Target::Base | Target::Ping => Ok(answered(StatusCode::OK, &json!({}))),
+            Target::Whoami => Ok(answered(StatusCode::OK, &json!({ "username": client.subject() }))),
+            Target::Package { name, revision: None } if is_own => {
+                let own = self.hosting.own_javascript_package(client, scope, &name).await?;
+                let text = documents::own(&own, &self.javascript_base(scope))?;
+                Ok(typed(StatusCode::OK, documents::FULL, text))
+            }
+            Target::Package { name, revision: None } => self.document(client, headers, scope, &name).await,
+            Target::Version { name, version } => {
+                let look = || self.hosting.javascript_package(client, scope, &name);
+                let package = self.until_here(look).await?;
+                let version = documents::version(&package, package.version(&version)?, &self.javascript_base(scope))?;
+                Ok(answered(StatusCode::OK, &Value::Object(version)))
+            }
+            Target::Tags { name } => {
+                let look = || self.hosting.javascript_package(client, scope, &name);
+                Ok(answered(StatusCode::OK, &json!(self.until_here(look).await?.tags)))
+            }
+            Target::File { .. } if is_shown(headers) => {
+                let text = "browsers do not show files of packages; download them with an installer, such as npm";
+                Err(Refused::new(StatusCode::FORBIDDEN, text))
+            }
+            Target::File { name, file, revision: None } => {
+                let file = FileName { name: file, sha256: None };
+                let look = || self.hosting.javascript_file(client, scope, &name, &file);
+                let is_whole = *method == Method::GET && !headers.contains_key(header::RANGE);
+                let source = self.file_source(look, is_whole).await?;
+                self.file(method, headers, source).await
+            }
+            target => Err(wrong_verb(target.verbs())),
+        }
+    }
+
+    /// The document of a package in the form that the client asks for.
+    async fn document(
+        self: &Arc<Self>,
+        client: &HostClient,
+        headers: &HeaderMap,
+        scope: Option<&str>,
+        name: &str,
+    ) -> Result<Response, Refused> {
+        let (form, base) = (Form::of(headers), self.javascript_base(scope));
+        let look = || {
+            let below = base.clone();
+            let render = move |package: &_| documents::rendered(package, form, &below);
+            self.hosting.javascript_page(client, scope, name, (form.content_type(), &base), render)
+        };
+        let found: Result<(RenderedPage, _), HostError> = self.until_here(look).await;
+        let (rendered, stale) = found.map_err(|error| match error {
+            // As for other installers: a 403 of a document is taken for wrong credentials.
+            HostError::Withheld(withheld) => Refused::withheld(StatusCode::CONFLICT, &withheld),
+            error => error.into(),
+        })?;
+        let notice = rendered.notice.clone();
+        let mut response = page(headers, form.content_type(), rendered);
+        note_age(&mut response, stale);
+        if let Some(notice) = notice {
+            set(&mut response, NOTICE, &phrase(&notice));
+        }
+        Ok(response)
+    }
+
+    /// The address that those of packages are below.
+    fn javascript_base(&self, scope: Option<&str>) -> String {
+        format!("{}/javascript{}", self.url, at_scope(scope))
+    }
+}
+
+/// Whether a client reads a document in order to change it.
+fn is_for_writing(query: Option<&str>) -> bool {
+    query.is_some_and(|query| query.split('&').any(|pair| pair == "write=true"))
+}
+
+fn answered(status: StatusCode, body: &Value) -> Response {
+    let mut response = typed(status, documents::FULL, body.to_string());
+    set(&mut response, header::CACHE_CONTROL, "private, no-cache");
+    response
+}

@@ -1,0 +1,56 @@
+//! What addresses mean, in all protocols.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::response::Response;
+use bowline_formats::percent;
+use bowline_libraries::hosting::HostClient;
+
+use crate::PackageHosts;
+use crate::answers::Refused;
+
+/// What an address of a protocol means.
+pub(crate) trait Target: Sized + Send + 'static {
+    /// The word that addresses of the protocol begin with.
+    const WORD: &'static str;
+
+    /// Reads the parts of a path below the word and the group; absent if nothing is there.
+    fn parse(parts: &[&str]) -> Option<Self>;
+
+    /// What a request is called in the access log and in the counters: few names, whatever clients send.
+    fn name(verb: &Method, path: &str) -> &'static str;
+
+    /// The answer to a request at a group.
+    fn answer(
+        self,
+        hosts: &Arc<PackageHosts>,
+        client: &HostClient,
+        request: Request,
+        scope: Option<&str>,
+    ) -> impl Future<Output = Result<Response, Refused>> + Send;
+}
+
+/// Reads a path below the word of a protocol as it came over the wire; beside it the group that it names.
+pub(crate) fn parse<T: Target>(path: &str) -> Result<(Option<String>, T), Refused> {
+    let path = percent::decode(path).ok_or_else(|| Refused::bad("the path is not UTF-8"))?;
+    let rest = path.strip_prefix('/').unwrap_or_default();
+    let (scope, rest) = match rest.strip_prefix('~') {
+        None => (None, rest),
+        Some(named) => {
+            let (scope, rest) = named.split_once('/').unwrap_or((named, ""));
+            (Some(scope.to_owned()), rest)
+        }
+    };
+    let parts: Vec<&str> = rest.split('/').collect();
+    let target = T::parse(&parts).ok_or_else(|| {
+        Refused::new(StatusCode::NOT_FOUND, format!("there is nothing at this path of the {} packages", T::WORD))
+    })?;
+    Ok((scope, target))
+}
+
+pub(crate) fn wrong_verb(allowed: &str) -> Refused {
+    Refused::new(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed} are possible here"))
+        .with_header(header::ALLOW, allowed)
+}
