@@ -16,6 +16,8 @@ mod npm_changes;
 mod npm_hostile;
 #[path = "packages/npm_publishing.rs"]
 mod npm_publishing;
+#[path = "packages/npm_upstreams.rs"]
+mod npm_upstreams;
 #[path = "packages/npm_withholding.rs"]
 mod npm_withholding;
 #[path = "packages/publishing.rs"]

@@ -2,6 +2,7 @@
 // of them shows where something is refused, as a golden table.
 //
 //   BASE_URL, OPERATOR_TOKEN   the server
+//   BOWLINE                    its binary
 //   PROVIDER                   provider.json of the identity provider
 //   JAVASCRIPT                 directory whose node_modules has the clients
 //   UPDATE_GOLDEN=1            write the table of what each client prints again
@@ -12,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
 
-const { BASE_URL, JAVASCRIPT, UPDATE_GOLDEN } = process.env;
+const { BASE_URL, BOWLINE, JAVASCRIPT, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
 const golden = join(here, 'golden.txt');
 const host = new URL(BASE_URL).host;
@@ -23,7 +24,7 @@ let directories = 0;
 /** Runs a program with nothing of this machine's settings; what it keeps is kept for one directory. */
 function run(command, args, cwd, home = `${cwd}.home`) {
   // The old yarn takes another directory than its home where it runs as root.
-  const clean = { HOME: home, YARN_CACHE_FOLDER: join(home, 'yarn'), PATH: process.env.PATH, COLUMNS: '1000', NO_COLOR: '1', CI: '1' };
+  const clean = { HOME: home, YARN_CACHE_FOLDER: join(home, 'yarn'), PATH: process.env.PATH, COLUMNS: '1000', NO_COLOR: '1', CI: '1', BOWLINE_NPM_AUTH: process.env.BOWLINE_NPM_AUTH, BOWLINE_NPM_ACCOUNT: process.env.BOWLINE_NPM_ACCOUNT };
   const { status, stdout, stderr, error } = spawnSync(command, args, { env: clean, cwd, encoding: 'utf8', timeout: 120_000 });
   if (error) throw error;
   return { status, text: stdout + stderr };
@@ -146,6 +147,23 @@ try {
   const lock = readFileSync(join(byGroup.directory, 'package-lock.json'), 'utf8');
   check('npm locks the address of the group', byGroup.status === 0 && lock.includes(`javascript/~${owner.organization}/@bwl/example/-/example-1.0.0.tgz`), byGroup.text);
 
+  // ---- configured by the command line, with the account in the environment ------------------------------
+  const home = join(work, 'configured');
+  for (const client of ['npm', 'yarn']) {
+    const written = run(BOWLINE, ['libraries', 'configure', client, '--api', BASE_URL, '--root', home, '--write'], work);
+    check(`the file of ${client} is written`, written.status === 0, written.text);
+  }
+  const account = `${owner.identity}:${owner.upstream}`;
+  process.env.BOWLINE_NPM_AUTH = Buffer.from(account).toString('base64');
+  process.env.BOWLINE_NPM_ACCOUNT = account;
+  for (const [client, how] of Object.entries(clients)) {
+    const directory = project(own, { dependencies: { 'bwl-leaf': '1.0.0' } });
+    rmSync(join(directory, '.npmrc'));
+    writeFileSync(join(directory, '.yarnrc.yml'), 'unsafeHttpWhitelist: ["127.0.0.1", "localhost"]\nenableGlobalCache: false\nenableImmutableInstalls: false\nnodeLinker: node-modules\nnpmMinimalAgeGate: 0\n');
+    const outcome = how.program(how.install, directory, home);
+    check(`${client} installs by its file`, outcome.status === 0 && installed(directory, 'bwl-leaf') === '1.0.0', outcome.text);
+  }
+
   // ---- look, change and take back ----------------------------------------------------------------------
   for (const [client, npm] of [['npm 10.9.9', npm10], ['npm 12.2.2', npm12]]) {
     const directory = project(own, {});
@@ -179,6 +197,20 @@ try {
   check('a version that was taken back is not published again', again.status !== 0, again.text);
   row('publish what was taken back', 'npm 12.2.2', again, 'deleted', 'stays used');
 
+  // ---- from an upstream: the registry of another organization ------------------------------------------
+  const outside = await owned('outscripters', 'walk-javascript-outside');
+  for (const version of ['1.0.0', '1.1.0']) {
+    check(`another organization publishes bwl-outer@${version}`, publish(npm12, registry(outside), { name: 'bwl-outer', version }).status === 0);
+  }
+  const upstream = { name: 'outside', ecosystem: 'JAVASCRIPT', url: registry(outside, outside.organization).url, username: outside.identity, password: outside.upstream };
+  await call('POST', `/packageupstreams/v1/organizations/${owner.organization}:setUpstream`, { upstream });
+  const ofUpstream = {};
+  for (const [client, how] of Object.entries(clients)) {
+    const outcome = install(how, own, { 'bwl-outer': '^1.0.0', 'bwl-by-npm0': '1.0.0' });
+    check(`${client} installs from an upstream beside own packages`, outcome.status === 0 && installed(outcome.directory, 'bwl-outer') === '1.1.0', outcome.text);
+    ofUpstream[client] = outcome.directory;
+  }
+
   // ---- what a policy withholds -------------------------------------------------------------------------
   const locked = {};
   for (const [client, how] of Object.entries(clients)) locked[client] = install(how, own, { 'bwl-leaf': '1.2.0' }).directory;
@@ -197,6 +229,20 @@ try {
     const frozen = how.program(how.frozen, locked[client], join(work, `empty-${client}`));
     check(`${client} installs no blocked version that is locked`, frozen.status !== 0 || installed(locked[client], 'bwl-leaf') === 'nothing', frozen.text);
     row('install a blocked version that is locked', client, frozen, ...marks);
+  }
+  // Packages of upstreams must have been public for seven days, which own ones need not.
+  for (const [client, how] of Object.entries(clients)) {
+    const outcome = install(how, own, { 'bwl-outer': '1.1.0' });
+    check(`${client} installs no young version`, outcome.status !== 0, outcome.text);
+    row('install a young version', client, outcome, ...marks);
+    rmSync(join(ofUpstream[client], 'node_modules'), { recursive: true, force: true });
+    const frozen = how.program(how.frozen, ofUpstream[client], join(work, `young-${client}`));
+    check(`${client} installs no young version that is locked`, frozen.status !== 0 || installed(ofUpstream[client], 'bwl-outer') === 'nothing', frozen.text);
+  }
+  await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-new', cooldownDays: 0, blockList: [{ purl: 'pkg:npm/bwl-leaf@1.2.0' }] });
+  for (const [client, how] of Object.entries(clients)) {
+    const outcome = how.program(how.frozen, ofUpstream[client], join(work, `old-${client}`));
+    check(`${client} installs what is locked once there is no cooldown`, outcome.status === 0 && installed(ofUpstream[client], 'bwl-outer') === '1.1.0', outcome.text);
   }
   check('npm shows why', rows.filter((one) => /^install a blocked version \| npm 12/.test(one)).every((one) => one.includes('Blocked by policy no-new')), rows.join('\n'));
 

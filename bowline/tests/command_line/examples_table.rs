@@ -129,6 +129,8 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries configure pdm", Owner, ""),
     ("libraries configure poetry", Owner, ""),
     ("libraries configure twine", Owner, ""),
+    ("libraries configure npm", Owner, ""),
+    ("libraries configure yarn", Owner, ""),
     ("libraries python list", Owner, ""),
     ("libraries python yank", Owner, ""),
     ("libraries python unyank", Owner, ""),

@@ -8,9 +8,12 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowline_content::{Algorithm, Digest};
 use bowline_core::Clock as _;
 use bowline_core::rfc3339::{self, Digits};
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, TestServer, npm};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
@@ -44,6 +47,8 @@ pub(crate) enum Fault {
 pub(crate) struct State {
     /// Files of pages, by project: what a page in JSON says of each.
     pub(crate) pages: BTreeMap<String, Vec<Value>>,
+    /// Documents of npm, by package.
+    pub(crate) documents: BTreeMap<String, Value>,
     files: BTreeMap<String, Vec<u8>>,
     /// Answered in place of pages.
     pub(crate) status: Option<u16>,
@@ -137,6 +142,38 @@ impl FakeIndex {
         state.files.insert(file, bytes);
     }
 
+    /// Has a version of npm, which was published so many days before the clock of the server; its bytes.
+    pub(crate) fn npm_publish(&self, server: &TestServer, name: &str, version: &str, days: i64) -> Vec<u8> {
+        let bytes = npm::package(&npm::manifest(name, version));
+        self.npm_list(server, (name, version), days, bytes.clone());
+        bytes
+    }
+
+    /// The same of these bytes. It is the latest one.
+    pub(crate) fn npm_list(&self, server: &TestServer, (name, version): (&str, &str), days: i64, bytes: Vec<u8>) {
+        let file = format!("{}-{version}.tgz", name.replace('/', "-"));
+        let at = rfc3339::text(server.clock().now() - days * DAY, Digits::Fewest);
+        let mut manifest = npm::manifest(name, version);
+        let sha512 = Digest::of(Algorithm::Sha512, &bytes);
+        let integrity = STANDARD.encode(hex_bytes(sha512.hex()));
+        manifest["dist"] = json!({
+            "tarball": format!("{}/npm/files/{file}", self.base), "integrity": format!("sha512-{integrity}"),
+        });
+        let mut state = self.state();
+        let document = state.documents.entry(name.to_owned()).or_insert_with(|| json!({ "name": name }));
+        document["versions"][version] = manifest;
+        document["dist-tags"]["latest"] = json!(version);
+        document["time"][version] = json!(at);
+        state.files.insert(file, bytes);
+    }
+
+    /// Gives the organization this upstream of npm.
+    pub(crate) async fn npm_serve(&self, owner: &Actor, org: &str) {
+        let upstream = json!({ "name": "npmjs", "ecosystem": "JAVASCRIPT", "url": format!("{}/npm/", self.base) });
+        let set = set_upstream(owner, org, upstream).await;
+        assert_eq!(set.0, 200, "{}", set.1);
+    }
+
     /// Gives the organization this upstream, at this place in its order.
     pub(crate) async fn serve(&self, owner: &Actor, org: &str, name: &str, position: i32) {
         let upstream = json!({
@@ -157,6 +194,9 @@ impl FakeIndex {
 
     fn answer(&self, request: Request) -> Response {
         let (path, state) = (request.uri().path(), self.state());
+        if let Some(name) = path.strip_prefix("/npm/").filter(|name| !name.contains(".tgz")) {
+            return state.document(&name.replace("%2f", "/"), &header(&request, "if-none-match"));
+        }
         match path.strip_prefix("/simple/") {
             Some(project) => state.page(project.trim_end_matches('/'), &header(&request, "if-none-match")),
             None if state.stalls => self.stalling(&state.files[path.rsplit('/').next().unwrap()]),
@@ -176,6 +216,10 @@ impl FakeIndex {
         };
         Body::from_stream(ok(vec![first.to_vec()]).chain(stream::once(later))).into_response()
     }
+}
+
+fn hex_bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
 fn header(request: &Request, name: &str) -> String {
@@ -202,6 +246,19 @@ impl State {
             response.headers_mut().insert("x-pypi-last-serial", serial.into());
         }
         response
+    }
+
+    fn document(&self, name: &str, known: &str) -> Response {
+        if let Some(status) = self.status {
+            return StatusCode::from_u16(status).unwrap().into_response();
+        }
+        let Some(document) = self.documents.get(name) else { return StatusCode::NOT_FOUND.into_response() };
+        let text = document.to_string();
+        let tag = format!("\"{}\"", sha256(text.as_bytes()));
+        if known == tag {
+            return StatusCode::NOT_MODIFIED.into_response();
+        }
+        ([("content-type", "application/json"), ("etag", tag.as_str())], text).into_response()
     }
 
     fn file(&self, name: &str, path: &str) -> Response {

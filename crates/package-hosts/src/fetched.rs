@@ -5,7 +5,8 @@ use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
 use bowline_content::{ContentError, Digest, Stored, Tail};
 use bowline_core::{Error, hex};
-use bowline_libraries::hosting::{MissingFile, NewBlob, OpenUpload};
+use bowline_libraries::Language;
+use bowline_libraries::hosting::{MissingFile, OpenUpload};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::Mutex;
@@ -43,8 +44,7 @@ impl PackageHosts {
 
     async fn stored(&self, fetch: &Fetch, upload: &mut OpenUpload, id: &str, opened: Opened) -> Result<(), Problem> {
         let wanted = &fetch.file;
-        let digest =
-            Digest::parse(&format!("sha256:{}", wanted.sha256)).map_err(|_| Problem::Wrong("has no digest"))?;
+        let digest = Digest::parse(&wanted.digest).map_err(|_| Problem::Wrong("has no digest"))?;
         self.content.begin(id)?;
         let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?, fetch };
         fetch.arrives(tail.tail.follower());
@@ -77,18 +77,22 @@ impl PackageHosts {
 
     async fn keep(&self, wanted: &MissingFile, id: &str, digest: &Digest, stored: &Stored) -> Result<(), Problem> {
         let license = if wanted.is_metadata { String::new() } else { self.license(wanted, digest, stored).await? };
-        let new = NewBlob { sha256: digest.hex().into(), blob: blob(stored), upload: id.into() };
-        let replaced = self.hosting.keep_fetched(wanted, &new, &license).await?;
+        let replaced = self.hosting.keep_fetched(wanted, (&blob(stored), id), &license).await?;
         self.drop_replaced(&replaced).await;
         Ok(())
     }
 
     /// The license that a file declares. Where no policy is about licenses, it is empty if the file cannot be read.
     async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Problem> {
-        let name = wanted.name.clone();
-        let read = move |source, size| bowline_packages::distribution(source, size, &name);
+        let (name, language) = (wanted.name.clone(), wanted.language);
+        let read = move |source, size| match language {
+            Language::JavaScript => bowline_packages::tarball(source, size).map(|tarball| tarball.license),
+            Language::Python | Language::Java => {
+                bowline_packages::distribution(source, size, &name).map(|distribution| distribution.license)
+            }
+        };
         match self.inspect((digest, stored), read).await? {
-            Ok(distribution) => Ok(distribution.license),
+            Ok(license) => Ok(license),
             Err(_) if !wanted.is_free_to_stream => Err(Problem::Wrong("is no archive whose license can be read")),
             Err(refusal) => {
                 tracing::info!(file = wanted.name, %refusal, "the license of a fetched file is not known");

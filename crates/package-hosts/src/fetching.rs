@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use bowline_authn::guarded::{FetchError, GuardedClient, Opened};
 use bowline_content::{Follower, HELD_BACK};
 use bowline_core::{Error, Micros, Reason};
 use bowline_fronts::SingleFlight;
+use bowline_libraries::Language;
 use bowline_libraries::hosting::{Answer, Ask, AvailableFile, File, HostError, Lookup, MissingFile};
 use bowline_pipeline::{Entry, Lease, Quota, TtlCache};
 use bytes::Bytes;
@@ -19,8 +20,8 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::PackageHosts;
-use crate::python;
 use crate::upstreams::UpstreamClient;
+use crate::{javascript, python};
 
 /// Requests to upstreams under way in this process, and for one organization.
 const REQUESTS: usize = 512;
@@ -32,8 +33,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 const BUDGET: Duration = Duration::from_secs(2);
 /// Times that a client looks: after the answers of up to 20 upstreams, and for a file.
 const LOOKS: usize = 24;
-/// Maximum bytes of a page.
+/// Maximum bytes of a page, and of a text that an upstream says of a file.
 const PAGE: usize = 32 << 20;
+const TEXT: usize = 512;
 /// Files whose fetch failed a moment ago, and for how long that is remembered.
 const FAILURES: usize = 10_000;
 const FAILURE: Micros = 10_000_000;
@@ -162,7 +164,7 @@ impl PackageHosts {
             let hosts = self.clone();
             let asking = async move {
                 let _held = (turn, slot);
-                let answer = python::documents::request_page(&hosts, &ask).await;
+                let answer = requested(&hosts, &ask).await;
                 hosts.hosting.note_answer(&ask, answer).await
             };
             tokio::spawn(asking.in_current_span()).await.map_err(Error::internal)?
@@ -207,7 +209,7 @@ impl PackageHosts {
                 AvailableFile::Missing(missing) => missing,
             };
             let size = missing.size.filter(|size| is_streamed && missing.is_free_to_stream && *size > HELD_BACK);
-            let digest = format!("sha256:{}", missing.sha256);
+            let digest = missing.digest.clone();
             let mut following = self.follow((*missing).clone())?;
             if let Some(follower) = following.arriving(size.is_some()).await?
                 && let Some(size) = size
@@ -221,7 +223,7 @@ impl PackageHosts {
 
     /// Joins the fetch of a file, or begins it. It does not end with the client that began it.
     fn follow(self: &Arc<Self>, file: MissingFile) -> Result<Following, HostError> {
-        let key = format!("{} {}", file.upstream.key(), file.sha256);
+        let key = format!("{} {}", file.upstream.key(), file.digest);
         let mut fetches = self.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(phase) = fetches.get(&key) {
             return Ok(Following(phase.clone()));
@@ -264,6 +266,43 @@ impl PackageHosts {
         let known = self.fetching.failures.change(key.to_owned(), now, |known| (None, known.map(|entry| entry.value)));
         known.map_or(Ok(()), |text| Err(HostError::Upstream(text.as_ref().to_owned())))
     }
+}
+
+/// What an upstream answers for a package. A failure is logged.
+async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
+    let answered = match ask.language {
+        Language::Python => python::documents::answer(hosts, ask).await,
+        Language::JavaScript => javascript::upstream_documents::answer(hosts, ask).await,
+        Language::Java => Err("packages of Java are not taken from upstreams".into()),
+    };
+    answered.unwrap_or_else(|problem| {
+        let (upstream, package) = (&ask.upstream.name, &ask.package);
+        tracing::warn!(upstream, package, problem, "an upstream did not answer for a package");
+        Answer::Failed
+    })
+}
+
+/// Headers of a request, which is conditional on what was answered before.
+pub(crate) fn conditions(ask: &Ask, accepted: &'static str) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+    for (name, value) in [(header::IF_NONE_MATCH, &ask.etag), (header::IF_MODIFIED_SINCE, &ask.last_modified)] {
+        if !value.is_empty() {
+            headers.insert(name, HeaderValue::from_str(value).map_err(|error| error.to_string())?);
+        }
+    }
+    Ok(headers)
+}
+
+/// One line of text of an upstream, bounded.
+pub(crate) fn line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
+}
+
+/// A header of a response, if it is not too long to be stored.
+pub(crate) fn text_of(opened: &Opened, name: HeaderName) -> String {
+    let value = opened.headers().get(name).and_then(|value| value.to_str().ok());
+    value.filter(|value| value.len() <= TEXT).unwrap_or_default().to_owned()
 }
 
 /// The whole body of a page.

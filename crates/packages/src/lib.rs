@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use bowline_formats::archive::ArchiveError;
 
 pub use digest::FileFacts;
-pub use npm::{Tarball, tarball};
+pub use npm::{Tarball, described, tarball};
 pub use python::{Distribution, distribution, package_of_file, version_of_file};
 pub use walk::Walk;
 

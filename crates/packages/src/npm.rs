@@ -89,6 +89,15 @@ pub fn tarball(mut source: impl Read + Seek, packed: u64) -> Result<Tarball, Ref
     })
 }
 
+/// What registries show of a `package.json`, as JSON, and the license that it declares.
+///
+/// # Errors
+/// It is too long.
+pub fn described(manifest: &Map<String, Value>) -> Result<(String, String), Refusal> {
+    let has_shrinkwrap = manifest.get("_hasShrinkwrap") == Some(&Value::Bool(true));
+    Ok((registry_manifest(manifest, has_shrinkwrap)?, line(&license(manifest), 256)))
+}
+
 /// Reads a tarball; `Foreign` if the file name is not one of a tarball.
 pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
     file_name.strip_suffix(".tgz").ok_or(Refusal::Foreign)?;
@@ -154,6 +163,9 @@ fn registry_manifest(manifest: &Map<String, Value>, has_shrinkwrap: bool) -> Res
         .collect();
     let scripts = manifest.get("scripts");
     if INSTALL_SCRIPTS.iter().any(|script| scripts.is_some_and(|scripts| scripts.get(script).is_some())) {
+        fields.insert("hasInstallScript".into(), Value::Bool(true));
+    }
+    if manifest.get("hasInstallScript") == Some(&Value::Bool(true)) {
         fields.insert("hasInstallScript".into(), Value::Bool(true));
     }
     if has_shrinkwrap {

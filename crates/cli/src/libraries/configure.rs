@@ -1,5 +1,5 @@
 //! `bowline libraries configure`: files with which installers and publishers use the package hosts, and no other index.
-//! They hold no secret: accounts belong into `.netrc` or a keyring.
+//! They hold no secret: accounts belong into `.netrc`, a keyring, or the environment.
 
 use std::path::PathBuf;
 
@@ -24,6 +24,10 @@ pub enum ConfigureCommand {
     Poetry(ClientArgs),
     /// Print or write .pypirc, to publish
     Twine(ClientArgs),
+    /// Print or write .npmrc, which npm, pnpm, yarn 1 and bun read
+    Npm(ClientArgs),
+    /// Print or write .yarnrc.yml, which yarn reads from version 2 on
+    Yarn(ClientArgs),
 }
 
 /// Options of each client.
@@ -56,40 +60,68 @@ fn scope(text: &str) -> Result<String, String> {
     Err("must be the path of a group, such as acme/web".into())
 }
 
-/// The addresses of the index of Python.
-struct PythonIndex {
-    /// Pages of projects.
+/// The addresses of the package hosts.
+struct Addresses {
+    /// Pages of projects of Python.
     simple: String,
-    /// Where files are published.
+    /// Where files of Python are published.
     legacy: String,
+    /// The registry of npm, with a slash at its end.
+    npm: String,
 }
+
+/// Where the account of a client belongs, from the address of the package hosts; and its file.
+type Account = fn(&str) -> String;
+type Render = fn(&Addresses) -> ClientFile;
 
 /// Runs `bowline libraries configure`.
 ///
 /// # Errors
 /// No server or home directory is known, a file has other content, or one cannot be written.
 pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
-    let (args, render): (_, fn(&PythonIndex) -> ClientFile) = match command {
-        ConfigureCommand::Pip(args) => (args, pip),
-        ConfigureCommand::Uv(args) => (args, uv),
-        ConfigureCommand::Pdm(args) => (args, pdm),
-        ConfigureCommand::Poetry(args) => (args, poetry),
-        ConfigureCommand::Twine(args) => (args, twine),
+    let (args, account, render): (_, Account, Render) = match command {
+        ConfigureCommand::Pip(args) => (args, in_netrc, pip),
+        ConfigureCommand::Uv(args) => (args, in_netrc, uv),
+        ConfigureCommand::Pdm(args) => (args, in_netrc, pdm),
+        ConfigureCommand::Poetry(args) => (args, in_netrc, poetry),
+        ConfigureCommand::Twine(args) => (args, in_netrc, twine),
+        ConfigureCommand::Npm(args) => (args, in_npm_auth, npm),
+        ConfigureCommand::Yarn(args) => (args, in_npm_account, yarn),
     };
     let url = match &args.libraries_url {
         Some(url) => public_url("libraries-url", url)?,
         None => format!("{}/libraries", Session::open(&args.target)?.api),
     };
     let scope = args.group.as_ref().map(|scope| format!("/{scope}")).unwrap_or_default();
-    let base = format!("{}/python{scope}", url.trim_end_matches('/'));
-    let index = PythonIndex { simple: format!("{base}/simple/"), legacy: format!("{base}/legacy/") };
-    args.writing.run(&args.root.clone().map_or_else(home, Ok)?, &[render(&index)])?;
-    note(&format!(
+    let base = url.trim_end_matches('/');
+    let addresses = Addresses {
+        simple: format!("{base}/python{scope}/simple/"),
+        legacy: format!("{base}/python{scope}/legacy/"),
+        npm: format!("{base}/javascript{scope}/"),
+    };
+    args.writing.run(&args.root.clone().map_or_else(home, Ok)?, &[render(&addresses)])?;
+    note(&account(&url));
+    Ok(())
+}
+
+fn in_netrc(url: &str) -> String {
+    format!(
         "account: put the user name and password of `bowline auth pull-token create --parent ORG --repository python` into \
          .netrc: machine {} login USERNAME password PASSWORD\n",
-        machine(&url)
-    ));
-    Ok(())
+        machine(url)
+    )
+}
+
+fn in_npm_auth(_: &str) -> String {
+    "account: set BOWLINE_NPM_AUTH to the base64 of USERNAME:PASSWORD, without line breaks, as `bowline auth pull-token create \
+     --parent ORG --repository javascript` prints them\n"
+        .into()
+}
+
+fn in_npm_account(_: &str) -> String {
+    "account: set BOWLINE_NPM_ACCOUNT to USERNAME:PASSWORD, as `bowline auth pull-token create --parent ORG --repository \
+     javascript` prints them\n"
+        .into()
 }
 
 /// The name of a host without its port, as `.netrc` has it.
@@ -107,28 +139,28 @@ fn file(path: &str, text: String) -> ClientFile {
     ClientFile { path: path.into(), text }
 }
 
-fn pip(index: &PythonIndex) -> ClientFile {
+fn pip(index: &Addresses) -> ClientFile {
     file(".config/pip/pip.conf", format!("[global]\nindex-url = {}\n", index.simple))
 }
 
 /// As the default index, so that no other is used; `authenticate` makes a missing account an error that says so.
-fn uv(index: &PythonIndex) -> ClientFile {
-    let PythonIndex { simple, legacy } = index;
+fn uv(index: &Addresses) -> ClientFile {
+    let Addresses { simple, legacy, .. } = index;
     let text = format!(
         "publish-url = \"{legacy}\"\n\n[[index]]\nname = \"bowline\"\nurl = \"{simple}\"\ndefault = true\nauthenticate = \"always\"\n"
     );
     file(".config/uv/uv.toml", text)
 }
 
-fn pdm(index: &PythonIndex) -> ClientFile {
-    let PythonIndex { simple, legacy } = index;
+fn pdm(index: &Addresses) -> ClientFile {
+    let Addresses { simple, legacy, .. } = index;
     let text = format!("[pypi]\nurl = \"{simple}\"\n\n[repository.bowline]\nurl = \"{legacy}\"\n");
     file(".config/pdm/config.toml", text)
 }
 
 /// Poetry takes the indexes that it installs from out of projects alone.
-fn poetry(index: &PythonIndex) -> ClientFile {
-    let PythonIndex { simple, legacy } = index;
+fn poetry(index: &Addresses) -> ClientFile {
+    let Addresses { simple, legacy, .. } = index;
     let text = format!(
         "# In pyproject.toml of each project:\n#   [[tool.poetry.source]]\n#   name = \"bowline\"\n#   url = \"{simple}\"\n#   \
          priority = \"primary\"\n[repositories.bowline]\nurl = \"{legacy}\"\n"
@@ -136,9 +168,25 @@ fn poetry(index: &PythonIndex) -> ClientFile {
     file(".config/pypoetry/config.toml", text)
 }
 
-fn twine(index: &PythonIndex) -> ClientFile {
+fn twine(index: &Addresses) -> ClientFile {
     let text = format!("[distutils]\nindex-servers = bowline\n\n[bowline]\nrepository = {}\n", index.legacy);
     file(".pypirc", text)
+}
+
+/// The account counts below this address alone. Clients read the variable when they run.
+fn npm(addresses: &Addresses) -> ClientFile {
+    let registry = &addresses.npm;
+    let below = registry.split_once(':').map_or(registry.as_str(), |(_, below)| below);
+    file(".npmrc", format!("registry={registry}\n{below}:_auth=${{BOWLINE_NPM_AUTH}}\nalways-auth=true\n"))
+}
+
+/// With a default, since yarn ends where a variable is not set.
+fn yarn(addresses: &Addresses) -> ClientFile {
+    let registry = &addresses.npm;
+    let text = format!(
+        "npmRegistryServer: \"{registry}\"\nnpmAlwaysAuth: true\nnpmAuthIdent: \"${{BOWLINE_NPM_ACCOUNT:-none:none}}\"\n"
+    );
+    file(".yarnrc.yml", text)
 }
 
 #[cfg(test)]
@@ -165,15 +213,24 @@ mod tests {
 
     #[test]
     fn each_client_has_its_file() {
-        let index =
-            PythonIndex { simple: "https://h/python/simple/".into(), legacy: "https://h/python/legacy/".into() };
-        for (render, reads, publishes) in
-            [(pip as fn(&PythonIndex) -> ClientFile, 1, 0), (uv, 1, 1), (pdm, 1, 1), (poetry, 1, 1), (twine, 0, 1)]
-        {
-            let ClientFile { path, text } = render(&index);
-            let found =
-                (text.matches("https://h/python/simple/").count(), text.matches("https://h/python/legacy/").count());
-            assert_eq!(found, (reads, publishes), "{}: {text}", path.display());
+        let addresses = Addresses {
+            simple: "https://h/python/simple/".into(),
+            legacy: "https://h/python/legacy/".into(),
+            npm: "https://h:1/javascript/~a/".into(),
+        };
+        for (render, counts) in [
+            (pip as Render, [1, 0, 0]),
+            (uv, [1, 1, 0]),
+            (pdm, [1, 1, 0]),
+            (poetry, [1, 1, 0]),
+            (twine, [0, 1, 0]),
+            (npm, [0, 0, 1]),
+            (yarn, [0, 0, 1]),
+        ] {
+            let ClientFile { path, text } = render(&addresses);
+            let found = [&addresses.simple, &addresses.legacy, &addresses.npm].map(|url| text.matches(url).count());
+            assert_eq!(found, counts, "{}: {text}", path.display());
         }
+        assert!(npm(&addresses).text.contains("\n//h:1/javascript/~a/:_auth=${BOWLINE_NPM_AUTH}\n"));
     }
 }

@@ -1,8 +1,9 @@
 //! Pages of packages at upstreams as they were answered last, and the files that are stored from there.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile};
+use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Entry, TtlCache, Vault};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -70,6 +71,7 @@ impl fmt::Debug for UpstreamAccess {
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub upstream: UpstreamAccess,
+    pub language: Language,
     /// Normalized name of the package.
     pub package: String,
     /// What the request is conditional on; empty without.
@@ -80,10 +82,14 @@ pub struct Ask {
 }
 
 impl Ask {
-    pub(super) fn new(upstream: UpstreamAccess, package: &str, head: Option<DocumentHead>) -> Ask {
+    pub(super) fn new(
+        upstream: UpstreamAccess,
+        (language, package): (Language, &str),
+        head: Option<DocumentHead>,
+    ) -> Ask {
         let is_answered = head.is_some();
         let (etag, last_modified) = head.map(|head| (head.etag, head.last_modified)).unwrap_or_default();
-        Ask { upstream, package: package.into(), etag, last_modified, is_answered }
+        Ask { upstream, language, package: package.into(), etag, last_modified, is_answered }
     }
 }
 
@@ -109,6 +115,8 @@ pub struct NewDocument {
     /// Whether the upstream says that it withholds the package, so that few files or none are meant.
     pub is_quarantined: bool,
     pub document: UpstreamDocument,
+    /// Of npm: what clients are told of its versions.
+    pub manifests: UpstreamManifests,
 }
 
 /// What an upstream did not have, or did not answer, a moment ago.
@@ -146,13 +154,13 @@ pub(super) struct DocumentHead {
     etag: String,
     last_modified: String,
     serial: i64,
-    /// Length of the stored document in bytes.
+    /// Length of the stored document and the manifests beside it in bytes.
     length: i64,
     /// When the upstream confirmed it last.
     pub(super) fetched_at: Micros,
 }
 
-const HEAD: &str = "etag, last_modified, serial, length(document), fetched_at";
+const HEAD: &str = "etag, last_modified, serial, length(document) + length(manifests), fetched_at";
 
 impl DocumentHead {
     fn read(row: &Row<'_>) -> Result<DocumentHead> {
@@ -196,9 +204,12 @@ impl DocumentRow {
             name: file.name.clone(),
             version: file.version.clone(),
             sort_key: order_key(language.scheme(), &file.version),
-            license: String::new(),
+            license: file.license.clone(),
             size: u64::try_from(file.size_bytes).ok().filter(|size| *size > 0),
-            sha256: file.sha256.clone(),
+            digest: match file.sha512.as_str() {
+                "" => format!("sha256:{}", file.sha256),
+                sha512 => format!("sha512:{sha512}"),
+            },
             metadata_sha256: file.metadata_sha256.clone(),
             requires_python: file.requires_python.clone(),
             uploaded_at: Some(file.upload_micros).filter(|micros| *micros > 0),
@@ -208,6 +219,11 @@ impl DocumentRow {
             url: file.url.clone(),
         };
         self.document.files.iter().map(file).collect()
+    }
+
+    /// Tags with the versions that they stand for.
+    pub(super) fn tags(&self) -> BTreeMap<String, String> {
+        self.document.tags.clone()
     }
 
     /// Why a new document is not believed in place of this one: distributors sometimes answer with old pages.
@@ -232,6 +248,19 @@ pub(super) async fn find(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Res
 pub(super) async fn find_head(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<DocumentHead>> {
     let sql = format!("SELECT {HEAD} FROM upstream_documents WHERE upstream = $1 AND package = $2");
     tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentHead::read).await
+}
+
+/// What npm's clients are told of the versions of a package at an upstream, by version.
+pub(super) async fn manifests(
+    tx: &mut ReadTx,
+    upstream: &Uidp,
+    package: &str,
+) -> Result<HashMap<String, UpstreamManifest>> {
+    let sql = "SELECT manifests FROM upstream_documents WHERE upstream = $1 AND package = $2";
+    let params = [Value::from(upstream.as_str()), Value::from(package)];
+    let read = |row: &Row<'_>| UpstreamManifests::decode(row.bytes(0)?.as_slice()).map_err(Error::internal);
+    let stored = tx.query_opt(sql, &params, read).await?.unwrap_or_default();
+    Ok(stored.manifests.into_iter().map(|manifest| (manifest.version.clone(), manifest)).collect())
 }
 
 impl Hosting {
@@ -276,7 +305,8 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Answer::Absent => {
             // Without files: the name stays this upstream's, and no later one supplies it.
             let [upstream, package] = key;
-            let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, fetched_at = $4
+            let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $3,
+                         fetched_at = $4
                        WHERE upstream = $1 AND package = $2";
             let nothing = UpstreamDocument::default().encode_to_vec();
             let params = [upstream, package, Value::from(&nothing), Value::Int(now - FRESH + ABSENT)];
@@ -300,12 +330,12 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         );
         return Ok(Some(Outcome::Failed));
     }
-    let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7)
+    let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at, manifests)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                ON CONFLICT (upstream, package) DO UPDATE SET etag = excluded.etag,
                  last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
-                 fetched_at = excluded.fetched_at";
-    let document = new.document.encode_to_vec();
+                 fetched_at = excluded.fetched_at, manifests = excluded.manifests";
+    let (document, manifests) = (new.document.encode_to_vec(), new.manifests.encode_to_vec());
     let params = [
         Value::from(uid.as_str()),
         Value::from(&ask.package),
@@ -314,6 +344,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Value::Int(new.serial),
         Value::from(&document),
         Value::Int(now),
+        Value::from(&manifests),
     ];
     tx.execute(sql, &params).await?;
     Ok(None)

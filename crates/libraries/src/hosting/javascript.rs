@@ -47,13 +47,15 @@ pub struct PackumentVersion {
     pub file: String,
     /// Members of its `package.json`, as JSON.
     pub manifest: String,
-    /// SHA-1 of the file in lower-case hex.
+    /// SHA-1 of the file in lower-case hex; empty where that is not known.
     pub sha1: String,
     /// Its SHA-512 as clients compare it, such as `sha512-` and base64.
     pub integrity: String,
-    /// Files in it, and their bytes.
+    /// Files in it, and their bytes; 0 where that is not known.
     pub file_count: i64,
     pub unpacked_bytes: i64,
+    /// Signatures of an upstream, as JSON; empty without.
+    pub signatures: String,
     /// What those who install it are warned of.
     pub deprecated: Option<String>,
 }
@@ -114,12 +116,18 @@ impl PageContent for Packument {
         gate: Gate,
         now: Micros,
     ) -> std::result::Result<Packument, HostError> {
-        let mut manifests = manifests::of_package(tx, &package.repository, &package.name).await?;
-        let tags = tags::of_package(tx, &package.repository, &package.name).await?;
+        let (repository, name) = (&package.repository, &package.name);
+        let (mut manifests, tags, modified_at) = if package.is_hosted() {
+            let manifests = manifests::of_package(tx, repository, name).await?;
+            let tags = tags::of_package(tx, repository, name).await?;
+            (manifests, tags, tags::changed_at(tx, repository, name).await?)
+        } else {
+            (manifests::of_upstream(tx, &package).await?, package.tags.clone(), None)
+        };
         let refused = gate.refused(&package, now)?;
         let mut packument = Packument {
-            name: package.name.clone(),
-            modified_at: tags::changed_at(tx, &package.repository, &package.name).await?,
+            name: name.clone(),
+            modified_at,
             changes_at: refused.values().filter_map(Refusal::ends_at).min(),
             ..Packument::default()
         };
@@ -160,6 +168,7 @@ impl Packument {
             manifest: manifest.json,
             sha1: manifest.sha1,
             integrity: base64_of_hex(&manifest.sha512).map(|text| format!("sha512-{text}")).unwrap_or_default(),
+            signatures: manifest.signatures,
             file_count: manifest.file_count,
             unpacked_bytes: manifest.unpacked_bytes,
             deprecated: file.yanked.clone(),

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use bowline_core::{Error, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
+use super::documents;
+use super::package::{Package, PackageFile};
 use super::publishing::NewManifest;
 
 /// What clients are told of a version.
@@ -12,11 +14,35 @@ use super::publishing::NewManifest;
 pub(super) struct Manifest {
     /// Members of its `package.json`, as JSON.
     pub(super) json: String,
-    /// SHA-1 and SHA-512 of the file in lower-case hex.
+    /// SHA-1 and SHA-512 of the file in lower-case hex; the first is empty where that is not known.
     pub(super) sha1: String,
     pub(super) sha512: String,
+    /// Files in it, and their bytes; 0 where that is not known.
     pub(super) file_count: i64,
     pub(super) unpacked_bytes: i64,
+    /// Signatures of an upstream, as JSON; empty without.
+    pub(super) signatures: String,
+}
+
+/// The manifests of a package that comes from an upstream. Digests are those of the files as they are served: of a file that
+/// is stored, and has changed at the upstream since, its own.
+pub(super) async fn of_upstream(tx: &mut ReadTx, package: &Package) -> Result<HashMap<Vec<u8>, Manifest>> {
+    let mut of_version = documents::manifests(tx, &package.repository, &package.name).await?;
+    let manifest = |file: &PackageFile| {
+        let told = of_version.remove(&file.version)?;
+        let is_as_told = !file.url.is_empty();
+        let signatures = if is_as_told { told.signatures } else { String::new() };
+        let manifest = Manifest {
+            json: told.manifest,
+            sha1: if is_as_told { told.sha1 } else { String::new() },
+            sha512: file.digest.strip_prefix("sha512:")?.to_owned(),
+            file_count: told.file_count,
+            unpacked_bytes: told.unpacked_bytes,
+            signatures,
+        };
+        Some((file.sort_key.clone(), manifest))
+    };
+    Ok(package.files.iter().filter_map(manifest).collect())
 }
 
 /// The manifests of a package, by the sort keys of versions.
@@ -34,6 +60,7 @@ pub(super) async fn of_package(
             sha512: row.text(3)?,
             file_count: row.int(4)?,
             unpacked_bytes: row.int(5)?,
+            signatures: String::new(),
         };
         Ok::<_, Error>((row.bytes(0)?, manifest))
     };

@@ -41,7 +41,9 @@ use bowline_store::StoreError;
 
 use crate::policy::decide::Refusal;
 
-pub use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile};
+pub use bowline_contract::bowline::libraries::v1::{
+    UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
+};
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub use javascript::{Packument, PackumentVersion};

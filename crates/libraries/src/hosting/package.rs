@@ -4,7 +4,7 @@
 //! publishes or ever published, is never requested from an upstream: it would tell others which names are private, and the answer could
 //! come from anyone who takes the name there. Of upstreams, the first that has the package counts, whole.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
@@ -29,6 +29,8 @@ pub(super) struct Package {
     pub(super) upstream: Option<UpstreamAccess>,
     /// By version and name, the lowest version first.
     pub(super) files: Vec<PackageFile>,
+    /// Tags with the versions that they stand for, as its upstream has them.
+    pub(super) tags: BTreeMap<String, String>,
 }
 
 /// Where a package lies.
@@ -60,8 +62,8 @@ pub(super) struct PackageFile {
     pub(super) license: String,
     /// Length in bytes, where that is known.
     pub(super) size: Option<u64>,
-    /// SHA-256 in lower-case hex.
-    pub(super) sha256: String,
+    /// Digest of its bytes, such as `sha256:` and hex.
+    pub(super) digest: String,
     /// SHA-256 of its core metadata; empty without.
     pub(super) metadata_sha256: String,
     pub(super) requires_python: String,
@@ -93,7 +95,7 @@ impl Package {
 
     /// The file of this name, which has the digest if that is said.
     pub(super) fn file(&self, named: &FileName) -> Option<&PackageFile> {
-        let has_digest = |file: &PackageFile| named.sha256.as_ref().is_none_or(|digest| file.sha256 == *digest);
+        let has_digest = |file: &PackageFile| named.digest.as_ref().is_none_or(|digest| file.digest == *digest);
         self.files.iter().find(|file| file.name == named.name && has_digest(file))
     }
 }
@@ -154,7 +156,9 @@ pub(super) async fn locate(
             }
             Known::Absent => continue,
             Known::Silent => return Err(silent(&upstream)),
-            Known::Unasked(document) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
+            Known::Unasked(document) => {
+                return Ok(Located::Ask(Box::new(Ask::new(upstream, (language, name), document))));
+            }
         };
         let stored_files = upstream_files::count(tx, &upstream.uid, name).await?;
         let revision = Revision::OfUpstream { document, stored_files };
@@ -190,7 +194,9 @@ pub(super) async fn locate_file(
             Known::Fresh(_) => break,
             Known::Absent => {}
             Known::Old(_) | Known::Silent => return Err(silent(&upstream)),
-            Known::Unasked(document) => return Ok(Located::Ask(Box::new(Ask::new(upstream, name, document)))),
+            Known::Unasked(document) => {
+                return Ok(Located::Ask(Box::new(Ask::new(upstream, (language, name), document))));
+            }
         }
     }
     Err(absent(&file.name))
@@ -261,7 +267,7 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
             sort_key: row.bytes(2)?,
             license: row.text(3)?,
             size: Some(row.int(4)?.unsigned_abs()),
-            sha256: row.text(5)?,
+            digest: format!("sha256:{}", row.text(5)?),
             metadata_sha256: row.text(6)?,
             requires_python: row.text(7)?,
             uploaded_at: Some(row.int(8)?),
@@ -272,7 +278,8 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
         })
     };
     let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
-    Ok(Package { name: name.to_owned(), repository: repository.clone(), upstream: None, files })
+    let (name, repository) = (name.to_owned(), repository.clone());
+    Ok(Package { name, repository, upstream: None, files, tags: BTreeMap::new() })
 }
 
 /// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
@@ -318,7 +325,13 @@ async fn of_upstream(
     let mut files: Vec<PackageFile> = document.map(|document| document.files(language)).unwrap_or_default();
     for stored in upstream_files::stored_files(tx, &upstream.uid, name).await? {
         match files.iter_mut().find(|file| file.name == stored.name) {
-            Some(file) if file.sha256 == stored.sha256 => (file.license, file.is_stored) = (stored.license, true),
+            Some(file) if file.digest == stored.digest => {
+                file.is_stored = true;
+                // What the file says of itself counts, if it can be read.
+                if !stored.license.is_empty() {
+                    file.license = stored.license;
+                }
+            }
             Some(file) => *file = stored.file(language),
             None if with_lost => files.push(stored.file(language)),
             None => {}
@@ -332,7 +345,8 @@ async fn of_upstream(
     }
     files.sort_by(|a, b| (&a.sort_key, &a.name).cmp(&(&b.sort_key, &b.name)));
     let (name, repository) = (name.to_owned(), upstream.uid.clone());
-    Ok(Package { name, repository, upstream: Some(upstream.clone()), files })
+    let tags = document.map(DocumentRow::tags).unwrap_or_default();
+    Ok(Package { name, repository, upstream: Some(upstream.clone()), files, tags })
 }
 
 /// What the upstreams of an organization were last known to say of a version.
@@ -363,12 +377,15 @@ pub(crate) async fn upstream_facts(
         for file in document.files(language) {
             let known = facts.entry(file.sort_key).or_default();
             known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+            known.license = file.license;
         }
         for stored in upstream_files::stored_files(tx, &row.uid, name).await? {
             let file = stored.file(language);
             let known = facts.entry(file.sort_key).or_default();
             known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
-            known.license = std::mem::take(&mut known.license).max(file.license);
+            if !file.license.is_empty() {
+                known.license = file.license;
+            }
         }
         break;
     }

@@ -143,7 +143,7 @@ fn project(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostE
         project.files.push(ProjectFile {
             name: file.name.clone(),
             size: file.size,
-            sha256: file.sha256.clone(),
+            sha256: file.digest.trim_start_matches("sha256:").to_owned(),
             metadata_sha256: Some(file.metadata_sha256.clone()).filter(|digest| !digest.is_empty()),
             requires_python: file.requires_python.clone(),
             uploaded_at: file.uploaded_at,

@@ -74,14 +74,19 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    if Language::of_wire(ecosystem) != Some((Language::Python, false)) {
-        refuse("ecosystem", "must be PYTHON: names of other ecosystems cannot be reserved yet");
-    }
-    let name = pattern.strip_suffix('*').unwrap_or(pattern);
-    // What stands before a star may end with the character that joins words.
-    let name = name.strip_suffix(['-', '_', '.']).filter(|_| pattern.ends_with('*')).unwrap_or(name);
-    if Language::Python.validate_name(name).is_err() {
-        refuse("pattern", "must be the name of a package, or the beginning of names and *, such as acme-*");
+    let Some((language @ (Language::Python | Language::JavaScript), false)) = Language::of_wire(ecosystem) else {
+        refuse("ecosystem", "must be PYTHON or JAVASCRIPT: names of other ecosystems cannot be reserved yet");
+        return violations;
+    };
+    // What stands before a star is the beginning of a name, such as a scope with its slash.
+    let name = match (language, pattern.strip_suffix('*')) {
+        (_, None) => pattern.to_owned(),
+        (Language::JavaScript, Some(beginning)) if beginning.len() > 1 => format!("{beginning}x"),
+        (_, Some(beginning)) => beginning.strip_suffix(['-', '_', '.']).unwrap_or(beginning).to_owned(),
+    };
+    if language.validate_name(&name).is_err() {
+        let text = "must be the name of a package, or the beginning of names and *, such as acme-* or @acme/*";
+        refuse("pattern", text);
     }
     violations
 }
@@ -177,6 +182,13 @@ mod tests {
         }
         for bad in ["", "*", "-*", "a*b", "*a", "acme-", "acme--*", "a b", "acme/*"] {
             assert!(!violations(python, bad).is_empty(), "{bad}");
+        }
+        let javascript = Language::JavaScript.wire(false) as i32;
+        for good in ["acme", "@acme/tool", "@acme/*", "@acme/tool-*", "acme-*"] {
+            assert_eq!(violations(javascript, good), [], "{good}");
+        }
+        for bad in ["", "*", "@*", "@acme", "@acme/", "a b*", "../*", "@a/b/*"] {
+            assert!(!violations(javascript, bad).is_empty(), "{bad}");
         }
         assert!(!violations(Language::Java.wire(false) as i32, "acme").is_empty());
     }

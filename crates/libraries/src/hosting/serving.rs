@@ -12,6 +12,7 @@ use super::protocols::Protocol;
 use super::upstream_files::MissingFile;
 use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
+use crate::ecosystems::Language;
 
 /// What a page of a package is made of, by the protocol that it belongs to.
 pub(super) trait PageContent: Send + Sized + 'static {
@@ -43,7 +44,7 @@ pub(super) struct PageName {
 /// The bytes of a file, or of its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// `sha256:` and the digest in hex.
+    /// Its algorithm, a colon and the digest in hex.
     pub digest: String,
     pub blob: StoredBlob,
 }
@@ -52,8 +53,8 @@ pub struct File {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
     pub name: String,
-    /// SHA-256 in lower-case hex, where the address has it.
-    pub sha256: Option<String>,
+    /// Its digest, such as `sha256:` and hex, where the address has it.
+    pub digest: Option<String>,
 }
 
 /// What the policies in force say of a file.
@@ -189,17 +190,19 @@ impl Hosting {
                 let file = package.file(&named).ok_or_else(|| absent(&named.name))?;
                 let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
                 let decided = if is_metadata { Decided::new() } else { gate.decided(&package.name, file, now) };
-                let digest = if is_metadata { &file.metadata_sha256 } else { &file.sha256 };
-                if digest.is_empty() {
+                if is_metadata && file.metadata_sha256.is_empty() {
                     return Err(absent(&format!("{}.metadata", named.name)).into());
                 }
-                let digest = format!("sha256:{digest}");
+                let of_metadata = || format!("sha256:{}", file.metadata_sha256);
+                let digest = if is_metadata { of_metadata() } else { file.digest.clone() };
                 // Another file may have the same bytes; what they say of themselves is known once they came as this one.
                 let is_stored = is_metadata || file.is_stored;
                 let blob = package_files::find(tx, &package.repository, &digest).await?;
                 let found = match blob.filter(|_| is_stored) {
                     Some(blob) => AvailableFile::Stored(File { digest, blob }),
-                    None => AvailableFile::Missing(Box::new(missing_file(&package, file, &gate, is_metadata)?)),
+                    None => {
+                        AvailableFile::Missing(Box::new(missing_file(language, (&package, file), &gate, is_metadata)?))
+                    }
                 };
                 let served = package.served(view.scope.root(), language, file).filter(|_| !is_metadata);
                 Ok::<_, HostError>(Lookup::Here((found, decided, served)))
@@ -234,24 +237,31 @@ impl Hosting {
 }
 
 /// What to fetch of a file whose bytes are not stored.
-fn missing_file(package: &Package, file: &PackageFile, gate: &Gate, is_metadata: bool) -> Result<MissingFile, Error> {
+fn missing_file(
+    language: Language,
+    (package, file): (&Package, &PackageFile),
+    gate: &Gate,
+    is_metadata: bool,
+) -> Result<MissingFile, Error> {
     let upstream = package.upstream.clone().filter(|_| !file.url.is_empty());
     let upstream = upstream.ok_or_else(|| Error::internal(format!("{} has no link to its bytes", file.name)))?;
-    let (url, sha256, size) = if is_metadata {
-        (format!("{}.metadata", file.url), &file.metadata_sha256, None)
+    let (url, digest, size) = if is_metadata {
+        (format!("{}.metadata", file.url), format!("sha256:{}", file.metadata_sha256), None)
     } else {
-        (file.url.clone(), &file.sha256, file.size)
+        (file.url.clone(), file.digest.clone(), file.size)
     };
     Ok(MissingFile {
         upstream,
+        language,
         package: package.name.clone(),
         name: file.name.clone(),
         version: file.version.clone(),
         url,
-        sha256: sha256.clone(),
+        digest,
         size,
         is_metadata,
-        is_free_to_stream: !gate.needs_licenses(),
+        // The index of Python does not say licenses; documents of npm do.
+        is_free_to_stream: !gate.needs_licenses() || !file.license.is_empty(),
         logged: Vec::new(),
         served: None,
         published_at: file.uploaded_at,

@@ -8,23 +8,23 @@ use bowline_versions::order_key;
 use super::documents::UpstreamAccess;
 use super::notes::Note;
 use super::package::PackageFile;
-use super::publishing::NewBlob;
 use super::served::ServedVersion;
-use super::{Hosting, OpenUpload, upstreams};
+use super::{Hosting, OpenUpload, StoredBlob, upstreams};
 use crate::ecosystems::Language;
 
 /// A file that is to be fetched from an upstream: the bytes of it, or its core metadata.
 #[derive(Clone, Debug)]
 pub struct MissingFile {
     pub upstream: UpstreamAccess,
+    pub language: Language,
     pub(super) package: String,
     /// Name of the file.
     pub name: String,
     pub(super) version: String,
     /// Address of the bytes.
     pub url: String,
-    /// SHA-256 of the bytes in lower-case hex.
-    pub sha256: String,
+    /// Digest of the bytes: its algorithm, a colon and hex.
+    pub digest: String,
     /// Length in bytes, where that is known.
     pub size: Option<u64>,
     pub is_metadata: bool,
@@ -42,7 +42,7 @@ pub(super) struct StoredFile {
     pub(super) name: String,
     version: String,
     pub(super) license: String,
-    pub(super) sha256: String,
+    pub(super) digest: String,
     published_at: Option<Micros>,
 }
 
@@ -55,7 +55,7 @@ impl StoredFile {
             version: self.version,
             license: self.license,
             size: None,
-            sha256: self.sha256,
+            digest: self.digest,
             metadata_sha256: String::new(),
             requires_python: String::new(),
             uploaded_at: self.published_at,
@@ -69,14 +69,16 @@ impl StoredFile {
 
 /// The stored files of a package at an upstream.
 pub(super) async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Vec<StoredFile>> {
-    let sql = "SELECT name, version, license, sha256, published_at FROM upstream_files
+    let sql = "SELECT name, version, license, sha256, published_at, sha512 FROM upstream_files
                WHERE upstream = $1 AND package = $2 ORDER BY name";
     let read = |row: &Row<'_>| {
+        let (sha256, sha512) = (row.text(3)?, row.text(5)?);
+        let digest = if sha512.is_empty() { format!("sha256:{sha256}") } else { format!("sha512:{sha512}") };
         Ok::<_, Error>(StoredFile {
             name: row.text(0)?,
             version: row.text(1)?,
             license: row.text(2)?,
-            sha256: row.text(3)?,
+            digest,
             published_at: row.opt_int(4)?,
         })
     };
@@ -94,7 +96,7 @@ impl Hosting {
     /// Notes that a file was served while it was fetched, and what policies that only log say of that.
     pub fn note_streamed(&self, file: &MissingFile) {
         if let Some(served) = file.served.clone() {
-            self.served.add(served, &format!("sha256:{}", file.sha256), self.pipeline.clock.now());
+            self.served.add(served, &file.digest, self.pipeline.clock.now());
         }
         for note in &file.logged {
             self.notes.add(note.clone());
@@ -117,14 +119,14 @@ impl Hosting {
     pub async fn keep_fetched(
         &self,
         wanted: &MissingFile,
-        blob: &NewBlob,
+        (blob, upload): (&StoredBlob, &str),
         license: &str,
     ) -> Result<Vec<(String, String)>> {
         let now = self.pipeline.clock.now();
-        let job = std::sync::Arc::new((wanted.clone(), blob.clone(), license.to_owned()));
+        let job = std::sync::Arc::new((wanted.clone(), blob.clone(), upload.to_owned(), license.to_owned()));
         let written = self.pipeline.db.write(move |tx| {
             let job = job.clone();
-            Box::pin(async move { keep(tx, &job.0, &job.1, &job.2, now).await })
+            Box::pin(async move { keep(tx, &job.0, (&job.1, &job.2), &job.3, now).await })
         });
         written.await
     }
@@ -142,7 +144,7 @@ impl Hosting {
 async fn keep(
     tx: &mut WriteTx,
     wanted: &MissingFile,
-    blob: &NewBlob,
+    (blob, upload): (&StoredBlob, &str),
     license: &str,
     now: Micros,
 ) -> Result<Vec<(String, String)>> {
@@ -150,23 +152,24 @@ async fn keep(
     if !upstreams::is_there(tx, uid).await? {
         return Err(Error::not_found("package upstream", &wanted.upstream.name));
     }
-    let digest = format!("sha256:{}", blob.sha256);
-    let before = package_files::link(tx, uid, &digest, &blob.blob, &blob.upload, now).await?;
+    let before = package_files::link(tx, uid, &wanted.digest, blob, upload, now).await?;
     if !wanted.is_metadata {
         let sql =
-            "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (upstream, package, name) DO NOTHING";
+            "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at, sha512)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (upstream, package, name) DO NOTHING";
+        let of = |algorithm: &str| wanted.digest.strip_prefix(algorithm).unwrap_or_default();
         let params = [
             Value::from(uid.as_str()),
             Value::from(&wanted.package),
             Value::from(&wanted.name),
             Value::from(&wanted.version),
             Value::from(license),
-            Value::from(&blob.sha256),
+            Value::from(of("sha256:")),
             Value::OptInt(wanted.published_at),
             Value::Int(now),
+            Value::from(of("sha512:")),
         ];
         tx.execute(sql, &params).await?;
     }
-    Ok(before.map(|upload| (digest, upload)).into_iter().collect())
+    Ok(before.map(|upload| (wanted.digest.clone(), upload)).into_iter().collect())
 }

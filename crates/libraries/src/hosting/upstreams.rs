@@ -110,8 +110,9 @@ fn violations(given: Option<&own::PackageUpstream>) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    if Language::of_wire(given.ecosystem) != Some((Language::Python, false)) {
-        refuse("upstream.ecosystem", "must be PYTHON: packages of other ecosystems cannot be taken from upstreams yet");
+    if !matches!(Language::of_wire(given.ecosystem), Some((Language::Python | Language::JavaScript, false))) {
+        let text = "must be PYTHON or JAVASCRIPT: packages of other ecosystems cannot be taken from upstreams yet";
+        refuse("upstream.ecosystem", text);
     }
     if let Err(text) = validate_address(&given.url) {
         refuse("upstream.url", text);

@@ -121,13 +121,22 @@ pub(super) fn version(package: &Packument, version: &PackumentVersion, base: &st
     if let Some(deprecated) = &version.deprecated {
         members.insert("deprecated".into(), json!(deprecated));
     }
-    let dist = json!({
+    let mut dist = json!({
         "tarball": format!("{base}/{name}/-/{}", version.file),
-        "shasum": version.sha1,
         "integrity": version.integrity,
-        "fileCount": version.file_count,
-        "unpackedSize": version.unpacked_bytes,
     });
+    if !version.sha1.is_empty() {
+        dist["shasum"] = json!(version.sha1);
+    }
+    for (member, number) in [("fileCount", version.file_count), ("unpackedSize", version.unpacked_bytes)] {
+        if number > 0 {
+            dist[member] = json!(number);
+        }
+    }
+    if !version.signatures.is_empty() {
+        let damaged = |error| Error::internal(format!("the signatures of {} are damaged: {error}", version.file));
+        dist["signatures"] = serde_json::from_str(&version.signatures).map_err(damaged)?;
+    }
     members.insert("dist".into(), dist);
     Ok(members)
 }
@@ -186,6 +195,7 @@ mod tests {
             integrity: "sha512-x".into(),
             file_count: 2,
             unpacked_bytes: 7,
+            signatures: "[{\"keyid\":\"k\"}]".into(),
             deprecated: deprecated.map(str::to_owned),
         };
         let withheld = Withheld {
@@ -227,6 +237,7 @@ mod tests {
         );
         assert_eq!(version["dist"]["tarball"], "https://x/javascript/@a/b/-/b-1.0.0.tgz");
         assert_eq!((&version["dist"]["integrity"], &version["dist"]["shasum"]), (&json!("sha512-x"), &json!("ab")));
+        assert_eq!(version["dist"]["signatures"], json!([{ "keyid": "k" }]));
         assert_eq!((&version["deprecated"], &version["_id"]), (&json!("use 1.1.0"), &json!("@a/b@1.0.0")));
         assert_eq!(document["versions"]["1.1.0"].get("deprecated"), None);
         assert_eq!(document["versions"].get("2.0.0"), None);

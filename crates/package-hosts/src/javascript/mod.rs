@@ -5,6 +5,7 @@ mod documents;
 mod publish;
 mod scanner;
 mod target;
+pub(crate) mod upstream_documents;
 
 use std::sync::Arc;
 
@@ -112,7 +113,7 @@ impl PackageHosts {
                 Err(Refused::new(StatusCode::FORBIDDEN, text))
             }
             Target::File { name, file, revision: None } => {
-                let file = FileName { name: file, sha256: None };
+                let file = FileName { name: file, digest: None };
                 let look = || self.hosting.javascript_file(client, scope, &name, &file);
                 let is_whole = *method == Method::GET && !headers.contains_key(header::RANGE);
                 let source = self.file_source(look, is_whole).await?;

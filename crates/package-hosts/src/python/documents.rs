@@ -5,12 +5,12 @@
 
 use std::cell::RefCell;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use bowline_authn::guarded::FetchError;
 use bowline_core::rfc3339;
 use bowline_formats::percent;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{Answer, Ask, NewDocument, UpstreamDocument, UpstreamFile};
+use bowline_libraries::hosting::{Answer, Ask, NewDocument, UpstreamDocument, UpstreamFile, UpstreamManifests};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use serde::Deserialize;
@@ -18,46 +18,33 @@ use url::Url;
 
 use super::upload::is_file_name;
 use crate::PackageHosts;
-use crate::fetching;
+use crate::fetching::{self, line, text_of};
 
 /// JSON first: only it says when files were uploaded, which cooldowns need.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
-/// Maximum number of files of a page, and bytes of a text that an upstream says of one.
+/// Maximum number of files of a page.
 const FILES: usize = 100_000;
-const TEXT: usize = 512;
 
-/// What the upstream answers. A failure is logged.
-pub(crate) async fn request_page(hosts: &PackageHosts, ask: &Ask) -> Answer {
-    match answer(hosts, ask).await {
-        Ok(answer) => answer,
-        Err(problem) => {
-            let (upstream, package) = (&ask.upstream.name, &ask.package);
-            tracing::warn!(upstream, package, problem, "an upstream did not answer for a package");
-            Answer::Failed
-        }
-    }
-}
-
-async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
+/// What the upstream answers.
+pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
     let said = |error: FetchError| format!("{error} ({})", error.reason());
     let base = format!("{}/{}/", ask.upstream.url.trim_end_matches('/'), ask.package);
     let url = Url::parse(&base).map_err(|_| said(FetchError::InvalidUrl))?;
-    let (opened, url) = hosts.fetching.client.get(&ask.upstream, &url, &conditions(ask)?).await.map_err(said)?;
+    let (opened, url) =
+        hosts.fetching.client.get(&ask.upstream, &url, &fetching::conditions(ask, ACCEPT)?).await.map_err(said)?;
     if opened.status() != StatusCode::OK {
         let answer = fetching::of_status(opened.status());
         let is_failure = matches!(answer, Answer::Failed);
         return if is_failure { Err(said(FetchError::Status(opened.status().as_u16()))) } else { Ok(answer) };
     }
-    let text = |name: HeaderName| {
-        let value = opened.headers().get(name).and_then(|value| value.to_str().ok());
-        value.filter(|value| value.len() <= TEXT).unwrap_or_default().to_owned()
-    };
+    let text = |name| text_of(&opened, name);
     let mut new = NewDocument {
         etag: text(header::ETAG),
         last_modified: text(header::LAST_MODIFIED),
         serial: text(HeaderName::from_static("x-pypi-last-serial")).parse().unwrap_or(0),
         is_quarantined: false,
         document: UpstreamDocument::default(),
+        manifests: UpstreamManifests::default(),
     };
     let is_json = text(header::CONTENT_TYPE).split(';').next().is_some_and(|kind| kind.trim().ends_with("json"));
     let body = fetching::page(opened).await.map_err(said)?;
@@ -74,17 +61,6 @@ async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
     let read = reading.await.map_err(|error| error.to_string())??;
     (new.document.files, new.is_quarantined) = (read.files, read.is_quarantined);
     Ok(Answer::Document(new))
-}
-
-fn conditions(ask: &Ask) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::new();
-    headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
-    for (name, value) in [(header::IF_NONE_MATCH, &ask.etag), (header::IF_MODIFIED_SINCE, &ask.last_modified)] {
-        if !value.is_empty() {
-            headers.insert(name, HeaderValue::from_str(value).map_err(|error| error.to_string())?);
-        }
-    }
-    Ok(headers)
 }
 
 /// What a page says.
@@ -272,15 +248,10 @@ fn usable(file: UpstreamFile, base: &Url, package: &str) -> Option<UpstreamFile>
     Some(UpstreamFile {
         version,
         url: url.into(),
-        requires_python: line(file.requires_python),
-        yanked_reason: line(file.yanked_reason),
+        requires_python: line(&file.requires_python),
+        yanked_reason: line(&file.yanked_reason),
         ..file
     })
-}
-
-/// One line of text, bounded.
-fn line(text: String) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
 }
 
 fn is_digest(text: &str) -> bool {

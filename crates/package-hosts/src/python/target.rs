@@ -37,7 +37,7 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
                 Some(name) => (name, true),
                 None => (name, false),
             };
-            Target::File { file: FileName { name: name.into(), sha256: Some(sha256.into()) }, is_metadata }
+            Target::File { file: FileName { name: name.into(), digest: Some(format!("sha256:{sha256}")) }, is_metadata }
         }
         ["legacy"] | ["legacy", ""] => Target::Upload,
         _ => return None,
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn paths_lead_to_targets_at_groups() {
-        let named = FileName { name: "a-1.whl".into(), sha256: Some("ab".into()) };
+        let named = FileName { name: "a-1.whl".into(), digest: Some("sha256:ab".into()) };
         let file = |is_metadata| Target::File { file: named.clone(), is_metadata };
         for (path, scope, target) in [
             ("", None, Target::Base),

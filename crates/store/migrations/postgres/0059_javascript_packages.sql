@@ -23,3 +23,9 @@ CREATE TABLE hosted_tags (
   updated_at BIGINT NOT NULL,
   PRIMARY KEY (repository, package, tag)
 );
+
+-- Of a package of npm: what clients are told of its versions.
+ALTER TABLE upstream_documents ADD COLUMN manifests BYTEA NOT NULL DEFAULT '';
+
+-- Lower-case hex, in place of sha256, of files whose upstream has that digest.
+ALTER TABLE upstream_files ADD COLUMN sha512 TEXT COLLATE "C" NOT NULL DEFAULT '';

@@ -23,3 +23,9 @@ CREATE TABLE hosted_tags (
   updated_at INTEGER NOT NULL,
   PRIMARY KEY (repository, package, tag)
 ) STRICT, WITHOUT ROWID;
+
+-- Of a package of npm: what clients are told of its versions.
+ALTER TABLE upstream_documents ADD COLUMN manifests BLOB NOT NULL DEFAULT x'';
+
+-- Lower-case hex, in place of sha256, of files whose upstream has that digest.
+ALTER TABLE upstream_files ADD COLUMN sha512 TEXT NOT NULL DEFAULT '';

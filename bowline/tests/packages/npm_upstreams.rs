@@ -1,0 +1,171 @@
+//! JavaScript packages of another registry: requested once, pinned by their digests, and withheld while they are young.
+
+use std::time::Duration;
+
+use bowline_testkit::{Actor, TestServer, each_engine};
+use serde_json::{Value, json};
+
+use crate::fake_index::{FakeIndex, Fault};
+use crate::support::*;
+
+const MINUTES: Duration = Duration::from_secs(301);
+
+/// An organization with an upstream, someone who may publish there, and its owner.
+async fn installer(server: &TestServer, index: &FakeIndex) -> (String, Client, Actor) {
+    let (org, client) = npm_publisher(server, "acme").await;
+    let owner = server.actor("owner", &org).await;
+    index.npm_serve(&owner, &org).await;
+    (org, client, owner)
+}
+
+async fn a_package_of_an_upstream_is_requested_once(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.npm_publish(server, "@pub/foo", "1.0.0", 30);
+    index.npm_publish(server, "@pub/foo", "1.1.0", 20);
+    let (_, client, _) = installer(server, &index).await;
+    let document = client.document("@pub%2ffoo").await;
+    assert_eq!(document["dist-tags"], json!({ "latest": "1.1.0" }));
+    let dist = &document["versions"]["1.0.0"]["dist"];
+    let address = format!("{}/libraries/javascript/@pub/foo/-/foo-1.0.0.tgz", server.base());
+    assert_eq!((&dist["tarball"], dist.get("shasum"), dist.get("fileCount")), (&json!(address), None, None));
+    assert!(document["time"]["1.0.0"].is_string(), "{document}");
+    assert_eq!(client.npm_file(server, &document, "1.0.0").await.body, bytes);
+    assert_eq!(index.seen(), ["/npm/@pub%2ffoo", "/npm/files/@pub-foo-1.0.0.tgz"]);
+
+    assert_eq!(client.document("@pub/foo/latest").await["version"], "1.1.0");
+    let reply = client.npm_file(server, &document, "1.0.0").await;
+    assert_eq!((reply.status, reply.body), (200, bytes));
+    assert_eq!(index.seen(), Vec::<String>::new(), "all of it is here");
+    server.clock().advance(MINUTES);
+    client.document("@pub/foo").await;
+    let asked: Vec<bool> = index.requests().iter().map(|seen| seen.is_conditional).collect();
+    assert_eq!(asked, [true]);
+    assert_eq!(client.send("GET absent", &[], &[]).await.status, 404);
+    let stored = "SELECT count(*) FROM upstream_files WHERE sha512 <> '' AND sha256 = '' AND license = 'MIT'";
+    assert_eq!(number(server, stored).await, 1);
+}
+
+async fn a_young_version_is_withheld_until_it_is_old_enough(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.npm_publish(server, "foo", "1.0.0", 30);
+    let young = index.npm_publish(server, "foo", "2.0.0", 6);
+    let (org, client, owner) = installer(server, &index).await;
+    let open = client.document("foo").await;
+    bind_to("JAVASCRIPT", &owner, &org, "ENFORCED", json!({ "name": "cooldown", "cooldownDays": 7 })).await;
+    let document = client.document("foo").await;
+    assert_eq!((&document["dist-tags"]["latest"], document["versions"].get("2.0.0")), (&json!("1.0.0"), None));
+    let message = document["policyRestrictions"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Blocked by policy cooldown: pkg:npm/foo@2.0.0 is younger than 7 days; allowed from 20"),
+        "{message}"
+    );
+    assert_eq!(sentence(&client.npm_file(server, &open, "2.0.0").await, 403), message);
+    assert_eq!(blocked(&owner, server, &org, "ENFORCED").await.len(), 1);
+    let explain = format!("/librarydecisions/v1/organizations/{org}:explainPackage?purl=pkg:npm/foo@2.0.0");
+    assert_eq!(owner.rest("GET", &explain, None).await.json()["decision"]["reason"], "COOLDOWN");
+
+    server.clock().advance(Duration::from_secs(24 * 3600 + 1));
+    let client = Client::of(server, &server.actor("libraries.javascript.pull", &org).await).javascript();
+    let document = client.document("foo").await;
+    assert_eq!((&document["dist-tags"]["latest"], document.get("policyRestrictions")), (&json!("2.0.0"), None));
+    assert_eq!(client.npm_file(server, &document, "2.0.0").await.body, young);
+}
+
+async fn no_wrong_tarball_is_stored(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.npm_publish(server, "foo", "1.0.0", 30);
+    let (_, client, _) = installer(server, &index).await;
+    let document = client.document("foo").await;
+    for fault in [Fault::OtherBytes, Fault::More, Fault::Less, Fault::BreaksOff, Fault::Refused] {
+        index.state().fault = Some(fault);
+        let refused = client.npm_file(server, &document, "1.0.0").await;
+        assert_eq!(refused.status, 502, "{fault:?}: {}", refused.text());
+        assert_eq!(
+            (number(server, "SELECT count(*) FROM upstream_files").await, stored_files(server)),
+            (0, 0),
+            "{fault:?}"
+        );
+        server.clock().advance(Duration::from_secs(11));
+    }
+    index.state().fault = None;
+    assert_eq!(client.npm_file(server, &document, "1.0.0").await.body, bytes);
+}
+
+async fn a_stored_tarball_keeps_its_digest(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.npm_publish(server, "foo", "1.0.0", 30);
+    let (_, client, _) = installer(server, &index).await;
+    let before = client.document("foo").await;
+    assert_eq!(client.npm_file(server, &before, "1.0.0").await.body, bytes);
+    index.npm_list(server, ("foo", "1.0.0"), 30, bytes.iter().rev().copied().collect());
+    server.clock().advance(MINUTES);
+    let after = client.document("foo").await;
+    let integrity = |document: &Value| document["versions"]["1.0.0"]["dist"]["integrity"].clone();
+    assert_eq!(integrity(&after), integrity(&before), "documents name what is served");
+    assert_eq!(client.npm_file(server, &after, "1.0.0").await.body, bytes);
+    // What the registry takes back leaves the document, and stays for lock files.
+    index
+        .state()
+        .documents
+        .insert("foo".into(), json!({ "name": "foo", "versions": {}, "time": { "unpublished": {} } }));
+    server.clock().advance(MINUTES);
+    assert_eq!(client.send("GET foo", &[], &[]).await.status, 404);
+    assert_eq!(client.npm_file(server, &after, "1.0.0").await.body, bytes);
+}
+
+async fn own_names_are_not_requested(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    for name in ["own", "@acme/secret", "@acme/other"] {
+        index.npm_publish(server, name, "9.0.0", 30);
+    }
+    let (org, client, owner) = installer(server, &index).await;
+    client.npm_publish("own", "1.0.0", "latest").await;
+    let path = format!("/packagereservations/v1/organizations/{org}:createReservation");
+    let reserve = async |pattern: &str| {
+        let body = json!({ "ecosystem": "JAVASCRIPT", "pattern": pattern });
+        owner.rest("POST", &path, Some(body)).await.status
+    };
+    assert_eq!(reserve("@acme/*").await, 200);
+    for wrong in ["*", "@*", "@acme", "a b*", "../*"] {
+        assert_eq!(reserve(wrong).await, 400, "{wrong}");
+    }
+    assert_eq!(client.document("own").await["dist-tags"]["latest"], "1.0.0");
+    for path in ["@acme/secret", "@acme%2fother", "@acme/secret/-/secret-9.0.0.tgz", "own/-/own-9.0.0.tgz"] {
+        assert_eq!(client.send(&format!("GET {path}"), &[], &[]).await.status, 404, "{path}");
+    }
+    assert_eq!(index.seen(), Vec::<String>::new());
+
+    // The name of a package that the organization installs is not taken from it.
+    index.npm_publish(server, "public", "1.0.0", 30);
+    client.document("public").await;
+    let bytes = bowline_testkit::npm::package(&bowline_testkit::npm::manifest("public", "2.0.0"));
+    let taken = client.put("public", &bowline_testkit::npm::document("public", "2.0.0", "latest", &bytes)).await;
+    assert!(sentence(&taken, 409).contains("the upstream npmjs has a package public"), "{}", taken.text());
+}
+
+async fn an_outage_is_bridged(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = index.npm_publish(server, "foo", "1.0.0", 30);
+    let (_, client, _) = installer(server, &index).await;
+    let document = client.document("foo").await;
+    index.state().status = Some(503);
+    server.clock().advance(MINUTES);
+    let stale = client.send("GET foo", &[], &[]).await;
+    assert_eq!((stale.status, stale.header("x-bowline-stale")), (200, Some("301")));
+    assert_eq!(client.npm_file(server, &document, "1.0.0").await.body, bytes);
+    assert_eq!(client.send("GET bar", &[], &[]).await.status, 503);
+    // A document of another package is no answer.
+    index.state().status = None;
+    index.state().documents.insert("bar".into(), json!({ "name": "foo", "versions": {} }));
+    server.clock().advance(Duration::from_secs(11));
+    assert_eq!(client.send("GET bar", &[], &[]).await.status, 503);
+}
+
+each_engine!(
+    a_package_of_an_upstream_is_requested_once,
+    a_young_version_is_withheld_until_it_is_old_enough,
+    no_wrong_tarball_is_stored,
+    a_stored_tarball_keeps_its_digest,
+    own_names_are_not_requested,
+    an_outage_is_bridged,
+);

@@ -1,0 +1,287 @@
+//! Documents of packages at other registries: requested, and read.
+//!
+//! Of a document only versions count whose file can be pinned: with a SHA-512, and with an address. They are read one after
+//! the other, since all of them together may be large.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use axum::http::{StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowline_authn::guarded::FetchError;
+use bowline_core::{hex, rfc3339};
+use bowline_libraries::Language;
+use bowline_libraries::hosting::{
+    Answer, Ask, NewDocument, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
+};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::PackageHosts;
+use crate::fetching::{self, line, text_of};
+
+/// Whole documents: the short ones do not say when versions were published, which cooldowns need.
+const ACCEPT: &str = "application/json";
+/// Maximum number of versions, and of tags, of a document.
+const VERSIONS: usize = 100_000;
+const TAGS: usize = 1000;
+/// How the version ends that the public registry leaves in place of a malicious package.
+const HELD: &str = "-security";
+
+/// What the upstream answers.
+pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
+    let said = |error: FetchError| format!("{error} ({})", error.reason());
+    let base = ask.upstream.url.trim_end_matches('/');
+    let url =
+        Url::parse(&format!("{base}/{}", ask.package.replace('/', "%2f"))).map_err(|_| said(FetchError::InvalidUrl))?;
+    let headers = fetching::conditions(ask, ACCEPT)?;
+    let (opened, url) = hosts.fetching.client.get(&ask.upstream, &url, &headers).await.map_err(said)?;
+    if opened.status() != StatusCode::OK {
+        let answer = fetching::of_status(opened.status());
+        let is_failure = matches!(answer, Answer::Failed);
+        return if is_failure { Err(said(FetchError::Status(opened.status().as_u16()))) } else { Ok(answer) };
+    }
+    let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
+    let body = fetching::page(opened).await.map_err(said)?;
+    let package = ask.package.clone();
+    let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
+    let reading = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        read(&body, &url, &package)
+    });
+    let read = reading.await.map_err(|error| error.to_string())??;
+    Ok(Answer::Document(NewDocument { etag, last_modified, ..read }))
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    name: String,
+    #[serde(default, rename = "dist-tags")]
+    tags: BTreeMap<String, Value>,
+    #[serde(default)]
+    time: BTreeMap<String, Value>,
+    #[serde(default)]
+    versions: Versions,
+}
+
+/// The versions that can be used, read one by one.
+#[derive(Default)]
+struct Versions(Vec<(UpstreamFile, UpstreamManifest)>);
+
+impl<'de> Deserialize<'de> for Versions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Versions, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Versions;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("versions by their numbers")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Versions, A::Error> {
+                let mut versions = Vec::new();
+                while let Some(version) = map.next_key::<String>()? {
+                    if versions.len() >= VERSIONS {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                    let manifest = map.next_value::<Value>()?;
+                    versions.extend(manifest.as_object().and_then(|manifest| usable(&version, manifest)));
+                }
+                Ok(Versions(versions))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// A version with its file, whose name is not set yet; absent if it cannot be pinned.
+fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile, UpstreamManifest)> {
+    let dist = manifest.get("dist")?;
+    let text = |member: &str| dist.get(member).and_then(Value::as_str).unwrap_or_default();
+    let number =
+        |member: &str| dist.get(member).and_then(Value::as_i64).filter(|number| *number > 0).unwrap_or_default();
+    let is_version = Language::JavaScript.is_version(version) && is_plain(version);
+    let sha512 = sha512(text("integrity")).filter(|_| is_version && !text("tarball").is_empty())?;
+    let (json, license) = match bowline_packages::described(manifest) {
+        Ok(described) => described,
+        Err(refusal) => {
+            tracing::info!(version, %refusal, "a version of an upstream is left out");
+            return None;
+        }
+    };
+    let (is_deprecated, warning) = match manifest.get("deprecated") {
+        Some(Value::String(warning)) => (!warning.is_empty(), line(warning)),
+        Some(Value::Bool(true)) => (true, "This version is deprecated.".into()),
+        _ => (false, String::new()),
+    };
+    let file = UpstreamFile {
+        version: version.to_owned(),
+        url: text("tarball").to_owned(),
+        sha512,
+        license,
+        yanked: is_deprecated,
+        yanked_reason: warning,
+        ..UpstreamFile::default()
+    };
+    let manifest = UpstreamManifest {
+        version: version.to_owned(),
+        manifest: json,
+        sha1: Some(text("shasum")).filter(|text| is_sha1(text)).unwrap_or_default().to_owned(),
+        file_count: number("fileCount"),
+        unpacked_bytes: number("unpackedSize"),
+        signatures: dist.get("signatures").filter(|value| value.is_array()).map(Value::to_string).unwrap_or_default(),
+    };
+    Some((file, manifest))
+}
+
+/// Whether a version is fit for the name of a file and for an address.
+fn is_plain(version: &str) -> bool {
+    version.len() <= 128 && version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte))
+}
+
+fn is_sha1(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The SHA-512 of an integrity, which may list several digests, in hex.
+fn sha512(integrity: &str) -> Option<String> {
+    let digest = integrity.split_ascii_whitespace().find_map(|digest| digest.strip_prefix("sha512-"))?;
+    let bytes = STANDARD.decode(digest.split('?').next()?).ok()?;
+    (bytes.len() == 64).then(|| hex(&bytes))
+}
+
+/// What a document says of a package.
+fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
+    let document: Document =
+        serde_json::from_slice(body).map_err(|error| format!("the document does not parse: {error}"))?;
+    if document.name != package {
+        return Err(format!("the document is of {}", line(&document.name)));
+    }
+    let time = |member: &str| {
+        document.time.get(member).and_then(Value::as_str).and_then(rfc3339::parse_micros).unwrap_or_default()
+    };
+    let is_held = matches!(document.versions.0.as_slice(), [(only, _)] if only.version.ends_with(HELD));
+    let mut new = NewDocument {
+        serial: time("modified"),
+        is_quarantined: is_held || document.time.contains_key("unpublished"),
+        ..NewDocument::default()
+    };
+    let unscoped = package.rsplit('/').next().unwrap_or(package);
+    let tags: BTreeMap<String, String> = document
+        .tags
+        .iter()
+        .filter_map(|(tag, version)| Some((tag.clone(), version.as_str()?.to_owned())))
+        .filter(|(tag, version)| tag.len() <= 128 && version.len() <= 128)
+        .take(TAGS)
+        .collect();
+    let (mut files, mut manifests) = (Vec::new(), Vec::new());
+    for (file, manifest) in document.versions.0 {
+        let Some(url) = address(&file.url, base) else { continue };
+        let upload_micros = time(&file.version).max(0);
+        let name = format!("{unscoped}-{}.tgz", file.version);
+        files.push(UpstreamFile { name, url, upload_micros, ..file });
+        manifests.push(manifest);
+    }
+    new.document = UpstreamDocument { files, tags };
+    new.manifests = UpstreamManifests { manifests };
+    Ok(new)
+}
+
+/// The whole address of a file. Registries behind a proxy often write their own with the scheme of the other side.
+fn address(text: &str, base: &Url) -> Option<String> {
+    let mut url = base.join(text).ok().filter(|url| matches!(url.scheme(), "https" | "http"))?;
+    let is_other_scheme = url.host_str() == base.host_str() && url.scheme() == "http" && base.scheme() == "https";
+    if is_other_scheme {
+        url.set_scheme("https").ok()?;
+        url.set_port(base.port()).ok()?;
+    }
+    Some(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn base() -> Url {
+        Url::parse("https://a.example/npm/@a%2fb").expect("an address")
+    }
+
+    fn integrity() -> String {
+        format!("sha512-{}", STANDARD.encode([7; 64]))
+    }
+
+    fn version(more: Value) -> Value {
+        let mut version = json!({
+            "name": "@a/b", "license": "MIT", "scripts": { "install": "x" }, "readme": "long", "devDependencies": {},
+            "dist": { "tarball": "http://a.example/@a/b/-/odd.tgz", "integrity": integrity(), "fileCount": 3 },
+        });
+        for (member, value) in more.as_object().expect("an object") {
+            version[member] = value.clone();
+        }
+        version
+    }
+
+    #[test]
+    fn a_document_has_the_versions_that_can_be_pinned() {
+        let of = |dist: Value| version(json!({ "dist": dist }));
+        let document = json!({
+            "name": "@a/b",
+            "dist-tags": { "latest": "1.0.0", "bad": 7 },
+            "time": { "modified": "2023-11-14T22:13:21Z", "1.0.0": "2023-11-14T22:13:20.000Z", "1.1.0": "x" },
+            "versions": {
+                "1.0.0": version(json!({ "deprecated": "it\nbroke" })),
+                "1.1.0": version(json!({})),
+                "1.2.0": of(json!({ "tarball": "x.tgz", "shasum": "ab" })),
+                "1.3.0": of(json!({ "integrity": integrity() })),
+                "1.4.0": of(json!({ "tarball": "file:///etc/passwd", "integrity": integrity() })),
+                "1.5.0": of(json!({ "tarball": "x.tgz", "integrity": "sha512-YWI=" })),
+                "../1": version(json!({})),
+                "1.6.0": {},
+                "1.7.0": "x",
+            },
+        });
+        let new = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
+        let names: Vec<&str> = new.document.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["b-1.0.0.tgz", "b-1.1.0.tgz"]);
+        let first = &new.document.files[0];
+        assert_eq!((first.url.as_str(), first.license.as_str()), ("https://a.example/@a/b/-/odd.tgz", "MIT"));
+        assert_eq!((first.yanked, first.yanked_reason.as_str()), (true, "it broke"));
+        assert_eq!((first.upload_micros, new.document.files[1].upload_micros), (1_700_000_000_000_000, 0));
+        assert_eq!(first.sha512, hex(&[7; 64]));
+        let told: Value = serde_json::from_str(&new.manifests.manifests[0].manifest).expect("JSON");
+        assert_eq!(
+            (&told["hasInstallScript"], told.get("readme"), told.get("devDependencies")),
+            (&json!(true), None, None)
+        );
+        assert_eq!(new.document.tags, BTreeMap::from([("latest".to_owned(), "1.0.0".to_owned())]));
+        assert_eq!((new.serial, new.is_quarantined), (1_700_000_001_000_000, false));
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        for text in ["{", "[]", "{\"name\":\"other\"}", "{\"name\":\"@a/b\",\"versions\":[]}", "{}"] {
+            assert!(read(text.as_bytes(), &base(), "@a/b").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_registry_says_what_it_withholds() {
+        for (document, wanted) in [
+            (json!({ "name": "@a/b", "versions": { "0.0.1-security": version(json!({})) } }), true),
+            (json!({ "name": "@a/b", "time": { "unpublished": {} } }), true),
+            (json!({ "name": "@a/b", "versions": { "1.0.0": version(json!({})) } }), false),
+        ] {
+            let new = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
+            assert_eq!(new.is_quarantined, wanted, "{document}");
+        }
+    }
+}
