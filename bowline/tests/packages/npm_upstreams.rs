@@ -130,7 +130,14 @@ async fn own_names_are_not_requested(server: &TestServer) {
         assert_eq!(reserve(wrong).await, 400, "{wrong}");
     }
     assert_eq!(client.document("own").await["dist-tags"]["latest"], "1.0.0");
-    for path in ["@acme/secret", "@acme%2fother", "@acme/secret/-/secret-9.0.0.tgz", "own/-/own-9.0.0.tgz"] {
+    for path in [
+        "@acme/secret",
+        "@acme%2fother",
+        "@acme/secret/-/secret-9.0.0.tgz",
+        "own/-/own-9.0.0.tgz",
+        "Own",
+        "@Acme/secret",
+    ] {
         assert_eq!(client.send(&format!("GET {path}"), &[], &[]).await.status, 404, "{path}");
     }
     assert_eq!(index.seen(), Vec::<String>::new());

@@ -110,6 +110,14 @@ impl Language {
         normalized
     }
 
+    /// A name as organizations own it: new names of npm have no upper case, and owning one is owning all its spellings.
+    pub(super) fn owned(self, name: &str) -> String {
+        match self {
+            Language::JavaScript => name.to_lowercase(),
+            Language::Python | Language::Java => self.normalized(name),
+        }
+    }
+
     /// Whether a text is a version by the rules of the ecosystem.
     pub fn is_version(self, text: &str) -> bool {
         Version::parse(self.scheme(), text).is_ok()

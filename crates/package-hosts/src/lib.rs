@@ -30,7 +30,7 @@ use bowline_content::Content;
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_identity::CredentialExchange;
 use bowline_libraries::hosting::{self, HostClient, Hosting};
-use bowline_pipeline::{Pipeline, RequestOrigin, Surface};
+use bowline_pipeline::{Pipeline, Quota, RequestOrigin, Surface};
 use tokio::sync::Semaphore;
 
 use answers::Refused;
@@ -40,6 +40,12 @@ use targets::Target;
 /// Archives that are read at the same time: they are unpacked on blocking threads, which others need too.
 const ARCHIVES: usize = 2;
 
+/// Whole packages that are read at the same time without being kept: they may have thousands of versions.
+const WHOLE: usize = 8;
+/// Bytes of documents that are published at the same time, and of those of one caller.
+const DOCUMENTS: usize = 256 << 20;
+const DOCUMENTS_BY_CALLER: usize = 64 << 20;
+
 /// The hosts of packages: what groups publish, with its bytes and its callers.
 pub struct PackageHosts {
     hosting: Hosting,
@@ -47,6 +53,8 @@ pub struct PackageHosts {
     pipeline: Arc<Pipeline>,
     exchange: CredentialExchange,
     archives: Arc<Semaphore>,
+    whole: Semaphore,
+    documents: Arc<Quota<String>>,
     fetching: Fetching,
     /// The public address, without a slash at its end.
     url: String,
@@ -59,7 +67,8 @@ impl PackageHosts {
         let exchange =
             CredentialExchange::new(pipeline.clone(), pipeline.settings.libraries_audience.clone(), Surface::Packages);
         let (archives, fetching) = (Arc::new(Semaphore::new(ARCHIVES)), Fetching::new(client));
-        PackageHosts { hosting, content, pipeline, exchange, archives, fetching, url }
+        let (whole, documents) = (Semaphore::new(WHOLE), Quota::new(DOCUMENTS, DOCUMENTS_BY_CALLER));
+        PackageHosts { hosting, content, pipeline, exchange, archives, whole, documents, fetching, url }
     }
 
     /// Writes the refused downloads that wait. Call it every few seconds, and once at the end; `draw` draws UIDPs at random.

@@ -283,7 +283,9 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
 }
 
 /// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
+/// A name in another case is one too: the question alone would tell others what it is.
 async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Language, name: &str) -> Result<bool> {
+    let name = &language.owned(name);
     let UidRange { lower, upper } = UidRange::below(organization.as_str());
     let sql = "SELECT 1 FROM hosted_files WHERE package = $1 AND repository >= $2 AND repository < $3 LIMIT 1";
     let params = [Value::from(name), Value::from(&lower), Value::from(&upper)];

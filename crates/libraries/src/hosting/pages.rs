@@ -18,9 +18,9 @@ use crate::ecosystems::Language;
 use crate::policies::StoredInForce;
 use crate::{malware, policies};
 
-/// Bytes of half of the cache, and of a page that is kept.
-const HALF: usize = 32 << 20;
-const PAGE: usize = 4 << 20;
+/// Bytes of half of the cache, and of a page that is kept: documents of npm often have some megabytes.
+const HALF: usize = 64 << 20;
+const PAGE: usize = 16 << 20;
 /// What the table costs for a page, about.
 const ENTRY: usize = 1024;
 /// Pages that are made at once.

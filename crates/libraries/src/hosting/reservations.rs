@@ -65,8 +65,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// The pattern as it is compared: `Acme_*` is `acme-*`.
 fn normalized(language: Language, pattern: &str) -> String {
     match pattern.strip_suffix('*') {
-        Some(beginning) => format!("{}*", language.normalized(beginning)),
-        None => language.normalized(pattern),
+        Some(beginning) => format!("{}*", language.owned(beginning)),
+        None => language.owned(pattern),
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
+use bowline_core::Error;
 use bowline_fronts::request::is_shown;
 use bowline_libraries::hosting::{FileName, HostClient, HostError, RenderedPage};
 use serde_json::{Value, json};
@@ -93,18 +94,22 @@ impl PackageHosts {
             Target::Base | Target::Ping => Ok(answered(StatusCode::OK, &json!({}))),
             Target::Whoami => Ok(answered(StatusCode::OK, &json!({ "username": client.subject() }))),
             Target::Package { name, revision: None } if is_own => {
+                let _turn = self.whole.acquire().await.map_err(Error::internal)?;
                 let own = self.hosting.own_javascript_package(client, scope, &name).await?;
-                let text = documents::own(&own, &self.javascript_base(scope))?;
-                Ok(typed(StatusCode::OK, documents::FULL, text))
+                let base = self.javascript_base(scope);
+                let making = tokio::task::spawn_blocking(move || documents::own(&own, &base));
+                Ok(typed(StatusCode::OK, documents::FULL, making.await.map_err(Error::internal)??))
             }
             Target::Package { name, revision: None } => self.document(client, headers, scope, &name).await,
             Target::Version { name, version } => {
+                let _turn = self.whole.acquire().await.map_err(Error::internal)?;
                 let look = || self.hosting.javascript_package(client, scope, &name);
                 let package = self.until_here(look).await?;
                 let version = documents::version(&package, package.version(&version)?, &self.javascript_base(scope))?;
                 Ok(answered(StatusCode::OK, &Value::Object(version)))
             }
             Target::Tags { name } => {
+                let _turn = self.whole.acquire().await.map_err(Error::internal)?;
                 let look = || self.hosting.javascript_package(client, scope, &name);
                 Ok(answered(StatusCode::OK, &json!(self.until_here(look).await?.tags)))
             }

@@ -14,6 +14,8 @@ use bowline_fronts::body::parts;
 use bowline_libraries::Language;
 use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, NewManifest, Npm, Published, Publishing};
 use bowline_packages::{Refusal, Tarball};
+use bowline_pipeline::Lease;
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -22,6 +24,7 @@ use tokio::sync::Mutex;
 use super::scanner::{Scanned, ScannedFile, Scanner};
 use crate::PackageHosts;
 use crate::answers::Refused;
+use crate::fetching::line;
 use crate::storing::{blob, has_no_row};
 
 /// Maximum characters of the name of a new package, and of a version.
@@ -90,7 +93,21 @@ struct NewVersion {
 /// A body while it is read, and why it is not read any further.
 struct Reading {
     scanner: Scanner,
+    memory: Lease<String>,
     refused: Option<Refused>,
+}
+
+impl Reading {
+    /// Reads the next part, for whose other members there must be room beside those of other documents.
+    fn read(&mut self, part: &[u8]) -> Result<Bytes, Refused> {
+        let before = self.scanner.rest_bytes();
+        let file = self.scanner.read(part)?;
+        self.memory.grow(self.scanner.rest_bytes() - before).map_err(|_| {
+            let text = "too many large documents are published at once: try again in a few seconds";
+            Refused::from(Error::new(Reason::RateLimited, text))
+        })?;
+        Ok(file)
+    }
 }
 
 impl PackageHosts {
@@ -121,11 +138,14 @@ impl PackageHosts {
         body: Body,
     ) -> Result<Outcome, Refused> {
         self.content.begin(id)?;
-        let scanned = self.scan(publishing, id, body).await?;
+        let (scanned, _memory) = self.scan(client, publishing, id, body).await?;
         let client = client.renewed()?;
         let document = self.parsed(scanned.rest).await?;
         if !document.name.is_empty() && document.name != name {
-            return Err(Refused::bad(format!("the document is of {}, and the address of {name}", document.name)));
+            return Err(Refused::bad(format!(
+                "the document is of {}, and the address of {name}",
+                line(&document.name)
+            )));
         }
         let Some(file) = scanned.file else {
             document.require_no_attachments()?;
@@ -159,12 +179,19 @@ impl PackageHosts {
     }
 
     /// Stores the file of a body while it arrives.
-    async fn scan(&self, publishing: &mut Publishing, id: &str, body: Body) -> Result<Scanned, Refused> {
-        let reading = Mutex::new(Reading { scanner: Scanner::new(), refused: None });
+    async fn scan(
+        &self,
+        client: &HostClient,
+        publishing: &mut Publishing,
+        id: &str,
+        body: Body,
+    ) -> Result<(Scanned, Lease<String>), Refused> {
+        let memory = self.documents.lease(Some(client.subject().to_owned()));
+        let reading = Mutex::new(Reading { scanner: Scanner::new(), memory, refused: None });
         let decoded = parts(body, None).then(async |part| {
             let part = part.map_err(drop)?;
             let mut reading = reading.lock().await;
-            reading.scanner.read(&part).map_err(|refused| reading.refused = Some(refused))
+            reading.read(&part).map_err(|refused| reading.refused = Some(refused))
         });
         let appended = self.append_published(publishing, id, decoded).await;
         let reading = reading.into_inner();
@@ -172,7 +199,7 @@ impl PackageHosts {
             return Err(refused);
         }
         appended?;
-        reading.scanner.finish()
+        Ok((reading.scanner.finish()?, reading.memory))
     }
 
     /// Parses a document, which may be long, on a thread that may wait.
@@ -231,7 +258,7 @@ impl Document {
     fn require_no_attachments(&self) -> Result<(), Refused> {
         match self.attachments.keys().next() {
             None => Ok(()),
-            Some(name) => Err(Refused::bad(format!("{name} is no package (.tgz): publish without provenance"))),
+            Some(name) => Err(Refused::bad(format!("{} is no package (.tgz): publish without provenance", line(name)))),
         }
     }
 
@@ -253,11 +280,14 @@ impl Document {
         };
         if described.name.is_some_and(|other| other != name) || described.version.is_some_and(|other| other != version)
         {
-            return Err(Refused::bad(format!("the version says that it is another one than {name}@{version}")));
+            return Err(Refused::bad(format!(
+                "the version says that it is another one than {name}@{}",
+                line(&version)
+            )));
         }
         require_new_name(name)?;
         if version.len() > VERSION || semver::Version::parse(&version).is_err() {
-            return Err(Refused::bad(format!("{version} is no version by semver, such as 1.2.3")));
+            return Err(Refused::bad(format!("{} is no version by semver, such as 1.2.3", line(&version))));
         }
         let tag = match self.tags.len() {
             0 => "latest".to_owned(),
@@ -275,7 +305,7 @@ impl NewVersion {
     /// Documents show what lies in the file, so the description must say the same.
     fn require_same(&self, name: &str, file: &Tarball) -> Result<(), Refused> {
         if file.name != name || !Language::JavaScript.is_same_version(&file.version, &self.version) {
-            let (of_file, version) = (format!("{}@{}", file.name, file.version), &self.version);
+            let (of_file, version) = (line(&format!("{}@{}", file.name, file.version)), &self.version);
             return Err(Refused::bad(format!(
                 "the package.json in the file is of {of_file}, and the document of {name}@{version}"
             )));

@@ -111,6 +111,11 @@ impl Scanner {
         Ok(Scanned { rest: self.rest, file: self.file.map(Decoder::finish) })
     }
 
+    /// Bytes of the other members so far.
+    pub(super) fn rest_bytes(&self) -> usize {
+        self.rest.len()
+    }
+
     fn keep(&mut self, byte: u8) -> Result<(), Refused> {
         if self.rest.len() >= REST {
             let text = format!("the body has more than {REST} bytes beside the file");
