@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
 
-const { BASE_URL, BOWLINE, JAVASCRIPT, UPDATE_GOLDEN } = process.env;
+const { BASE_URL, BOWLINE, JAVASCRIPT, OPERATOR_TOKEN, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
 const golden = join(here, 'golden.txt');
 const host = new URL(BASE_URL).host;
@@ -229,6 +229,15 @@ try {
     const frozen = how.program(how.frozen, locked[client], join(work, `empty-${client}`));
     check(`${client} installs no blocked version that is locked`, frozen.status !== 0 || installed(locked[client], 'bwl-leaf') === 'nothing', frozen.text);
     row('install a blocked version that is locked', client, frozen, ...marks);
+  }
+  const token = join(work, 'operator.token');
+  writeFileSync(token, OPERATOR_TOKEN, { mode: 0o600 });
+  const locks = { npm: 'package-lock.json', pnpm: 'pnpm-lock.yaml', yarn: 'yarn.lock', bun: 'bun.lock' };
+  for (const client of Object.keys(clients)) {
+    const lock = join(ofUpstream[client], locks[client.split(' ')[0]]);
+    const found = run(BOWLINE, ['libraries', 'check', lock, '--organization', owner.organization, '--api', BASE_URL, '--token-file', token], work);
+    const refused = found.text.split('\n').some((line) => line.includes('pkg:npm/bwl-outer@1.1.0') && line.includes('COOLDOWN'));
+    check(`what a policy refuses is found in the lock file of ${client}`, found.status === 1 && refused, found.text);
   }
   // Packages of upstreams must have been public for seven days, which own ones need not.
   for (const [client, how] of Object.entries(clients)) {

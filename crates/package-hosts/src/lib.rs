@@ -3,7 +3,7 @@
 //! What is allowed, what is there and what policies withhold, [`bowline_libraries::hosting`] knows; bytes lie in
 //! [`bowline_content::Content`]. This crate reads requests and writes answers in the form that each client shows to people,
 //! and requests from upstreams what is not here.
-//! To add a protocol, write a module beside `python` with its paths and answers, whose [`Target`] is named in [`router`], and
+//! To add a protocol, write a module beside `python` with its paths and answers, whose `Target` is named in [`router`], and
 //! its word in `rpc/src/hosts.rs`.
 
 mod answers;

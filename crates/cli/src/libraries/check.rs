@@ -20,7 +20,7 @@ use crate::{input, print, resolve};
 pub struct CheckCommand {
     #[command(flatten)]
     access: Access,
-    /// Lock file of uv, Poetry, PDM, pip or npm
+    /// Lock file of uv, Poetry, PDM, pip, npm, pnpm, yarn or bun
     #[arg(value_name = "LOCKFILE")]
     file: PathBuf,
     /// Organization, by name or UIDP [default: the only one of the caller]

@@ -6,7 +6,7 @@ use bowline_formats::purl::PackageUrl;
 use serde_json::Value;
 use toml::Table;
 
-use super::Ecosystem;
+use super::{Ecosystem, javascript_lock_files};
 
 /// What a lock file pins.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,20 +30,24 @@ pub(super) fn read(name: &str, text: &str) -> Result<LockFile, String> {
     match name {
         "uv.lock" | "poetry.lock" | "pdm.lock" => python(text, "package"),
         "package-lock.json" | "npm-shrinkwrap.json" => npm(text),
+        "pnpm-lock.yaml" => javascript_lock_files::pnpm(text),
+        "yarn.lock" => javascript_lock_files::yarn(text),
+        "bun.lock" => javascript_lock_files::bun(text),
         _ if name.starts_with("pylock.") && extension == "toml" => python(text, "packages"),
         _ if extension == "txt" => Ok(requirements(text)),
         _ => Err("is no lock file by its name: uv.lock, poetry.lock, pdm.lock, pylock.toml, requirements.txt, \
-                  package-lock.json or npm-shrinkwrap.json"
+                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock or bun.lock"
             .into()),
     }
 }
 
 impl LockFile {
-    fn new(ecosystem: Ecosystem) -> LockFile {
+    pub(super) fn new(ecosystem: Ecosystem) -> LockFile {
         LockFile { ecosystem, versions: BTreeSet::new(), others: BTreeSet::new() }
     }
 
-    fn pin(&mut self, kind: &str, name: &str, version: &str) {
+    /// Adds a version of a package of an index.
+    pub(super) fn pin(&mut self, kind: &str, name: &str, version: &str) {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+!_".contains(&byte);
         if name.trim_matches('/').is_empty() || version.is_empty() || !version.bytes().all(is_plain) {
             return self.leave_out(name, version);
@@ -59,7 +63,8 @@ impl LockFile {
         self.versions.insert(purl.normalized().to_string());
     }
 
-    fn leave_out(&mut self, name: &str, how: &str) {
+    /// Adds what no index supplies, and how it is there.
+    pub(super) fn leave_out(&mut self, name: &str, how: &str) {
         // Such files come from anyone who proposes a change, and this is shown in a terminal.
         self.others.insert(format!("{name} ({how})").replace(char::is_control, " "));
     }

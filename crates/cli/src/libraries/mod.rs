@@ -8,6 +8,7 @@ mod check;
 mod configure;
 mod entitlements;
 mod import;
+mod javascript_lock_files;
 mod lock_files;
 mod malware;
 mod policies;

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_core::Error;
 use bowline_fronts::request::is_shown;
-use bowline_libraries::hosting::{FileName, HostClient, HostError, RenderedPage};
+use bowline_libraries::hosting::{FileName, HostClient, HostError, Packument, RenderedPage};
 use serde_json::{Value, json};
 
 use crate::PackageHosts;
@@ -102,16 +102,13 @@ impl PackageHosts {
             }
             Target::Package { name, revision: None } => self.document(client, headers, scope, &name).await,
             Target::Version { name, version } => {
-                let _turn = self.whole.acquire().await.map_err(Error::internal)?;
-                let look = || self.hosting.javascript_package(client, scope, &name);
-                let package = self.until_here(look).await?;
+                let package = self.whole_package(client, scope, &name).await?;
                 let version = documents::version(&package, package.version(&version)?, &self.javascript_base(scope))?;
                 Ok(answered(StatusCode::OK, &Value::Object(version)))
             }
             Target::Tags { name } => {
-                let _turn = self.whole.acquire().await.map_err(Error::internal)?;
-                let look = || self.hosting.javascript_package(client, scope, &name);
-                Ok(answered(StatusCode::OK, &json!(self.until_here(look).await?.tags)))
+                let package = self.whole_package(client, scope, &name).await?;
+                Ok(answered(StatusCode::OK, &json!(package.tags)))
             }
             Target::File { .. } if is_shown(headers) => {
                 let text = "browsers do not show files of packages; download them with an installer, such as npm";
@@ -126,6 +123,20 @@ impl PackageHosts {
             }
             target => Err(wrong_verb(target.verbs())),
         }
+    }
+
+    /// A package with all its versions. No one waits for a turn while an upstream is asked.
+    async fn whole_package(
+        self: &Arc<Self>,
+        client: &HostClient,
+        scope: Option<&str>,
+        name: &str,
+    ) -> Result<Packument, Refused> {
+        let look = || async {
+            let _turn = self.whole.acquire().await.map_err(Error::internal)?;
+            self.hosting.javascript_package(client, scope, name).await
+        };
+        Ok(self.until_here(look).await?)
     }
 
     /// The document of a package in the form that the client asks for.
