@@ -193,6 +193,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("etag"),
             value("last_modified"),
             message("document", "bowline.libraries.v1.UpstreamDocument"),
+            message("manifests", "bowline.libraries.v1.UpstreamManifests"),
         ],
     },
     TableDeclaration {
@@ -204,6 +205,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("version"),
             value("license"),
             value("sha256"),
+            value("sha512"),
         ],
     },
 ];
