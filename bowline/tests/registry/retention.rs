@@ -81,6 +81,10 @@ async fn whole_images_go_as_the_preview_says(server: &TestServer) {
     assert_eq!((digests(&tried).len(), &tried["kept"]), (6, &json!(1)));
     assert_eq!(status(server, &org, &format!("{name}/manifests/1")).await, 200, "nothing went");
 
+    // That pull is written down at some time, which must not come between the two.
+    server.server().parts().registry.flush_pulls().await;
+    let preview = ask(server, "GET", &repo, "previewRetention").await;
+    assert_eq!(digests(&preview), [old.clone(), signature.clone()]);
     let applied = ask(server, "POST", &repo, "applyRetention").await;
     assert_eq!(applied, preview);
     for (path, expected) in [
