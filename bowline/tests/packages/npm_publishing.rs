@@ -95,6 +95,17 @@ async fn versions_do_not_change(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0);
 }
 
+async fn builds_are_one_version(server: &TestServer) {
+    let (_, client) = npm_publisher(server, "acme").await;
+    let bytes = client.npm_publish("foo", "1.0.0+a", "latest").await;
+    let other = npm::package(&npm::manifest("foo", "1.0.0+b"));
+    let refused = client.put("foo", &npm::document("foo", "1.0.0+b", "latest", &other)).await;
+    assert_eq!(sentence(&refused, 409), "1.0.0+b is the version 1.0.0+a, which exists: publish another version");
+    let document = client.document("foo").await;
+    assert_eq!(document["dist-tags"]["latest"], "1.0.0+a");
+    assert_eq!(client.npm_file(server, &document, "1.0.0+a").await.body, bytes);
+}
+
 async fn the_first_version_is_the_latest_one(server: &TestServer) {
     let (_, client) = npm_publisher(server, "acme").await;
     client.npm_publish("foo", "1.0.0-beta.1", "beta").await;
@@ -136,6 +147,7 @@ each_engine!(
     a_published_version_is_in_its_document_and_can_be_downloaded,
     documents_have_the_form_that_is_asked_for,
     versions_do_not_change,
+    builds_are_one_version,
     the_first_version_is_the_latest_one,
     a_group_has_packages_of_its_own,
 );

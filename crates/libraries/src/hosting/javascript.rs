@@ -136,7 +136,7 @@ impl PageContent for Packument {
                 let purl = purl::of_version(LANGUAGE, &package.name, &file.version);
                 Withheld::new(purl, &bound.name, refusal)
             });
-            packument.add(file, manifests.remove(&file.sort_key), withheld)?;
+            packument.add(file, manifests.remove(&file.version), withheld)?;
         }
         packument.set_tags(tags);
         Ok(packument)
@@ -194,7 +194,7 @@ impl Packument {
     /// The version that a version or a tag names.
     ///
     /// # Errors
-    /// A policy withholds it, or there is none.
+    /// A policy withholds it, or it does not exist.
     pub fn version(&self, named: &str) -> std::result::Result<&PackumentVersion, HostError> {
         let version = self.tags.get(named).map_or(named, String::as_str);
         if let Some(found) = self.versions.iter().find(|shown| shown.version == version) {

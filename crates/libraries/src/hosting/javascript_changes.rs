@@ -3,7 +3,7 @@
 //! They read the document of a package, change it, and send it back. So that nothing that another client did meanwhile is
 //! undone, the document has a revision, and is refused if that is not the one of now.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bowline_authn::crypto::sha256;
 use bowline_contract::bowline::libraries::v1::rpc::javascript_host as operations;
@@ -75,7 +75,12 @@ impl Target {
 
     fn version(&self, version: &str) -> Result<&PackageFile> {
         let found = self.package.files.iter().find(|file| file.version == version);
-        found.ok_or_else(|| absent(&format!("{}@{version}", self.package.name)))
+        found.ok_or_else(|| self.without(version))
+    }
+
+    /// Says that a version is not there.
+    fn without(&self, version: &str) -> Error {
+        absent(&format!("{}@{version}", self.package.name))
     }
 }
 
@@ -100,7 +105,7 @@ impl Hosting {
                 let modified_at = tags::changed_at(tx, &target.repository, &name).await?;
                 let mut packument = Packument { name, modified_at, ..Packument::default() };
                 for file in &target.package.files {
-                    packument.add(file, manifests.remove(&file.sort_key), None)?;
+                    packument.add(file, manifests.remove(&file.version), None)?;
                 }
                 let revision = target.revision();
                 packument.set_tags(target.tags);
@@ -208,9 +213,11 @@ async fn deprecate(
     target: &Target,
     warnings: &BTreeMap<String, String>,
 ) -> Result<()> {
+    let by_version: HashMap<&str, &PackageFile> =
+        target.package.files.iter().map(|file| (file.version.as_str(), file)).collect();
     let mut versions_of: BTreeMap<&str, Vec<&PackageFile>> = BTreeMap::new();
     for (version, warning) in warnings {
-        let file = target.version(version)?;
+        let file = by_version.get(version.as_str()).copied().ok_or_else(|| target.without(version))?;
         if file.yanked.as_deref().unwrap_or_default() != warning {
             versions_of.entry(warning).or_default().push(file);
         }
@@ -300,6 +307,7 @@ async fn set_tag(
     if before.is_some_and(|before| before == version) {
         return Ok(());
     }
+    tags::require_room(&target.tags, tag)?;
     let change = tags::set(tx, &target.repository, before, &new, client.now()).await?;
     repositories::note_change(tx, &target.repository, 0).await?;
     client.visit.record(tx, &call, Changed::many(vec![change], ()).with_event(group, &new)).await

@@ -24,9 +24,9 @@ pub(super) struct Manifest {
     pub(super) signatures: String,
 }
 
-/// The manifests of a package that comes from an upstream. Digests are those of the files as they are served: of a file that
+/// The manifests of a package that comes from an upstream, by version. Digests are those of the files as they are served: of a file that
 /// is stored, and has changed at the upstream since, its own.
-pub(super) async fn of_upstream(tx: &mut ReadTx, package: &Package) -> Result<HashMap<Vec<u8>, Manifest>> {
+pub(super) async fn of_upstream(tx: &mut ReadTx, package: &Package) -> Result<HashMap<String, Manifest>> {
     let mut of_version = documents::manifests(tx, &package.repository, &package.name).await?;
     let manifest = |file: &PackageFile| {
         let told = of_version.remove(&file.version)?;
@@ -40,19 +40,17 @@ pub(super) async fn of_upstream(tx: &mut ReadTx, package: &Package) -> Result<Ha
             unpacked_bytes: told.unpacked_bytes,
             signatures,
         };
-        Some((file.sort_key.clone(), manifest))
+        Some((file.version.clone(), manifest))
     };
     Ok(package.files.iter().filter_map(manifest).collect())
 }
 
-/// The manifests of a package, by the sort keys of versions.
-pub(super) async fn of_package(
-    tx: &mut ReadTx,
-    repository: &Uidp,
-    package: &str,
-) -> Result<HashMap<Vec<u8>, Manifest>> {
-    let sql = "SELECT sort_key, manifest, sha1, sha512, file_count, unpacked_bytes FROM hosted_manifests
-               WHERE repository = $1 AND package = $2";
+/// The manifests of a package, by version.
+pub(super) async fn of_package(tx: &mut ReadTx, repository: &Uidp, package: &str) -> Result<HashMap<String, Manifest>> {
+    let sql = "SELECT v.version, m.manifest, m.sha1, m.sha512, m.file_count, m.unpacked_bytes
+               FROM hosted_manifests m JOIN hosted_versions v
+                 ON v.repository = m.repository AND v.package = m.package AND v.sort_key = m.sort_key
+               WHERE m.repository = $1 AND m.package = $2";
     let read = |row: &Row<'_>| {
         let manifest = Manifest {
             json: row.text(1)?,
@@ -62,7 +60,7 @@ pub(super) async fn of_package(
             unpacked_bytes: row.int(5)?,
             signatures: String::new(),
         };
-        Ok::<_, Error>((row.bytes(0)?, manifest))
+        Ok::<_, Error>((row.text(0)?, manifest))
     };
     let rows = tx.query(sql, &[Value::from(repository.as_str()), Value::from(package)], read).await?;
     Ok(rows.into_iter().collect())

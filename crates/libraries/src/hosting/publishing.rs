@@ -155,6 +155,9 @@ async fn publish<P: Protocol>(
         return same(&before, &row).map(|()| Published::Same);
     }
     package::require_name(tx, group, language, &file.package).await?;
+    if file.manifest.is_some() {
+        require_new_version(tx, &repository, file, &row).await?;
+    }
     let mut replaced = Vec::new();
     for part in std::iter::once(&file.content).chain(&file.metadata) {
         let digest = format!("sha256:{}", part.sha256);
@@ -181,6 +184,19 @@ fn same(before: &FileRow, row: &FileRow) -> Result<()> {
         () => return Ok(()),
     };
     Err(Error::new(Reason::AlreadyExists, format!("{} {taken}: publish another version", row.name)))
+}
+
+/// Refuses a version that is there in another spelling, where each has one file: builds of npm's versions do not tell them apart.
+async fn require_new_version(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileRow) -> Result<()> {
+    let sql = "SELECT version FROM hosted_versions WHERE repository = $1 AND package = $2 AND sort_key = $3";
+    let params = [Value::from(repository.as_str()), Value::from(&file.package), Value::from(row.sort_key.as_slice())];
+    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+        None => Ok(()),
+        Some(version) => {
+            let text = format!("{} is the version {version}, which exists: publish another version", file.version);
+            Err(Error::new(Reason::AlreadyExists, text))
+        }
+    }
 }
 
 async fn insert(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileRow) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bowline_contract::bowline::libraries::v1::JavascriptTag;
 use bowline_contract::bowline::libraries::v1::rpc::javascript_host::SetTag;
-use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_pipeline::{Change, ResourceSnapshot};
 use bowline_resources::kinds::PACKAGE_TAG;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -14,6 +14,8 @@ use super::HostClient;
 use super::publishing::{NewFile, NewManifest};
 use crate::ecosystems::Language;
 
+/// Tags that a package may have.
+const TAGS: usize = 1000;
 /// The tag that every package has.
 pub(super) const LATEST: &str = "latest";
 
@@ -43,6 +45,7 @@ pub(super) async fn set_for_new(
     manifest: &NewManifest,
 ) -> Result<Vec<Change>> {
     let before = of_package(tx, repository, &file.package).await?;
+    require_room(&before, &manifest.tag)?;
     let mut changes = Vec::new();
     let is_first = !before.contains_key(LATEST) && manifest.tag != LATEST;
     for tag in [Some(manifest.tag.as_str()), is_first.then_some(LATEST)].into_iter().flatten() {
@@ -51,6 +54,15 @@ pub(super) async fn set_for_new(
         changes.push(set(tx, repository, before.get(tag), &new, client.now()).await?);
     }
     Ok(changes)
+}
+
+/// Refuses one tag too many: all of them are in each document.
+pub(super) fn require_room(before: &BTreeMap<String, String>, tag: &str) -> Result<()> {
+    if before.len() < TAGS || before.contains_key(tag) {
+        return Ok(());
+    }
+    let text = format!("the package has {TAGS} tags: remove some with npm dist-tag rm");
+    Err(Error::new(Reason::FailedPrecondition, text))
 }
 
 /// Lets a tag stand for a version, which must be there; `before` is the version that it stood for.
@@ -111,6 +123,14 @@ pub(super) fn highest<'a>(versions: impl DoubleEndedIterator<Item = &'a str> + C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_has_a_thousand_tags() {
+        let mut tags: BTreeMap<String, String> = (1..TAGS).map(|n| (format!("t{n}"), "1.0.0".into())).collect();
+        assert!(require_room(&tags, "new").is_ok());
+        tags.insert("new".into(), "1.0.0".into());
+        assert!(require_room(&tags, "newer").is_err() && require_room(&tags, "new").is_ok());
+    }
 
     #[test]
     fn latest_is_the_highest_release() {
