@@ -17,8 +17,11 @@ use crate::fixture::{Caller, Fixture, Place};
 use crate::oracle;
 use crate::sample::Sample;
 
+/// A verb with a path, and the full name of the operation that it is.
+type Route = (&'static str, &'static str);
+
 /// A request of the index, and the operation that it is; `{file}` is the digest and name of a published file.
-const ROUTES: &[(&str, &str)] = &[
+const ROUTES: &[Route] = &[
     ("GET simple/", ReadPackages::FULL_NAME),
     ("GET simple/kept/", ReadPackages::FULL_NAME),
     ("GET files/{file}", ReadPackages::FULL_NAME),
@@ -27,8 +30,9 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST legacy/", PublishFile::FULL_NAME),
 ];
 
-/// The same of the registry of npm. Each one leaves what is there as it was.
-const NPM_ROUTES: &[(&str, &str)] = &[
+/// The same of the registry of npm. Each one leaves what is there as it was: what would delete names an old revision, or a
+/// tag that is not there, which those learn who may.
+const NPM_ROUTES: &[Route] = &[
     ("GET kept", npm_host::ReadPackages::FULL_NAME),
     ("GET kept/latest", npm_host::ReadPackages::FULL_NAME),
     ("GET kept/-/kept-1.0.0.tgz", npm_host::ReadPackages::FULL_NAME),
@@ -38,6 +42,9 @@ const NPM_ROUTES: &[(&str, &str)] = &[
     ("PUT kept", npm_host::DeprecateVersions::FULL_NAME),
     ("PUT -/package/kept/dist-tags/latest", npm_host::SetTag::FULL_NAME),
     ("DELETE kept/-/gone-1.0.0.tgz/-rev/1", npm_host::DeleteVersions::FULL_NAME),
+    ("PUT kept/-rev/1-old", npm_host::DeleteVersions::FULL_NAME),
+    ("DELETE kept/-rev/1-old", npm_host::DeleteVersions::FULL_NAME),
+    ("DELETE -/package/kept/dist-tags/absent", npm_host::DeleteTag::FULL_NAME),
 ];
 
 #[tokio::test]
@@ -52,7 +59,7 @@ async fn every_caller_at_every_path_of_npm() {
 
 async fn every_caller(
     publish: &str,
-    routes: &[(&'static str, &str)],
+    routes: &[Route],
     ask: impl AsyncFn(&Fixture<'_>, Option<&str>, &Place, &str) -> RestReply,
 ) {
     let server = TestServer::start(Engine::Sqlite).await;
@@ -69,7 +76,7 @@ async fn every_caller(
                 if !sample.has(&fixture, number, caller, place) {
                     continue;
                 }
-                let expected = expected(&fixture, caller, method, place);
+                let expected = expected(&fixture, caller, (what, method), place);
                 let reply = ask(&fixture, caller.actor.token.as_deref(), place, what).await;
                 calls += 1;
                 if !expected.contains(&reply.status) {
@@ -88,12 +95,17 @@ async fn every_caller(
 }
 
 /// How the caller is answered. Whom the server lets do nothing is refused before or after the exchange of the token.
-fn expected(fixture: &Fixture<'_>, caller: &Caller, method: &str, place: &Place) -> &'static [u16] {
+fn expected(fixture: &Fixture<'_>, caller: &Caller, (what, method): Route, place: &Place) -> &'static [u16] {
     if caller.standing.is_nobody() {
         return &[401, 403];
     }
     let is_allowed = oracle::holds(caller, &oracle::needed(fixture, method), &place.group);
-    if place.exists && is_allowed { &[200, 201] } else { &[403] }
+    match () {
+        () if !place.exists || !is_allowed => &[403],
+        () if what.ends_with("-rev/1-old") => &[409],
+        () if what.ends_with("absent") => &[404],
+        () => &[200, 201],
+    }
 }
 
 async fn ask(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
