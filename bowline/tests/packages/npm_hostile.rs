@@ -68,14 +68,33 @@ async fn documents_must_agree_with_their_file(server: &TestServer) {
     ] {
         refused(server, &client, what, document.to_string().as_bytes(), 400, says).await;
     }
+    let published = client.put("foo", &good).await;
+    assert_eq!(published.status, 201, "{}", published.text());
+}
+
+async fn bodies_are_whole_and_bounded(server: &TestServer) {
+    let (_, client) = npm_publisher(server, "acme").await;
+    let good = npm::document("foo", "1.0.0", "latest", &npm::package(&npm::manifest("foo", "1.0.0")));
     let text = good.to_string();
     refused(server, &client, "a cut body", &text.as_bytes()[..text.len() - 30], 400, "cut off").await;
     refused(server, &client, "nothing", b"", 400, "is no document").await;
     let long = json!({ "readme": "x".repeat(17 << 20) }).to_string();
     refused(server, &client, "a long readme", long.as_bytes(), 413, "more than 16777216 bytes").await;
 
-    let published = client.put("foo", &good).await;
-    assert_eq!(published.status, 201, "{}", published.text());
+    let many = |count: usize| {
+        let versions: Vec<String> = (0..count).map(|n| format!("\"1.0.{n}\":{{}}")).collect();
+        format!("{{\"versions\":{{{}}}}}", versions.join(","))
+    };
+    refused(server, &client, "many versions", many(10_001).as_bytes(), 400, "more than 10000 members").await;
+    refused(
+        server,
+        &client,
+        "an odd warning",
+        b"{\"versions\":{\"1.0.0\":{\"deprecated\":[[0]]}}}",
+        404,
+        "does not exist",
+    )
+    .await;
 }
 
 async fn tarballs_must_be_packages(server: &TestServer) {
@@ -116,4 +135,4 @@ async fn tarballs_must_be_packages(server: &TestServer) {
     assert_eq!(stored_files(server), 0);
 }
 
-each_engine!(documents_must_agree_with_their_file, tarballs_must_be_packages);
+each_engine!(documents_must_agree_with_their_file, bodies_are_whole_and_bounded, tarballs_must_be_packages);

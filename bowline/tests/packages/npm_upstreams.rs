@@ -113,6 +113,38 @@ async fn a_stored_tarball_keeps_its_digest(server: &TestServer) {
     assert_eq!(client.npm_file(server, &after, "1.0.0").await.body, bytes);
 }
 
+async fn the_license_of_the_file_counts(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let mut manifest = bowline_testkit::npm::manifest("foo", "1.0.0");
+    manifest["license"] = json!("GPL-3.0-only");
+    // The document says MIT.
+    index.npm_list(server, ("foo", "1.0.0"), 30, bowline_testkit::npm::package(&manifest));
+    let (org, client, owner) = installer(server, &index).await;
+    bind_to("JAVASCRIPT", &owner, &org, "ENFORCED", json!({ "name": "rules", "blockedLicenses": ["GPL-3.0-only"] }))
+        .await;
+    let document = client.document("foo").await;
+    let refused = sentence(&client.npm_file(server, &document, "1.0.0").await, 403);
+    assert_eq!(refused, "Blocked by policy rules: pkg:npm/foo@1.0.0 has the license GPL-3.0-only");
+    assert_eq!(client.document("foo").await["versions"], json!({}));
+}
+
+async fn odd_documents_are_read_as_far_as_they_can_be(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    for version in ["1.0.0+a", "1.0.0+b", "2.0.0"] {
+        index.npm_publish(server, "foo", version, 30);
+    }
+    index.state().documents.get_mut("foo").unwrap()["versions"]["v2.0.0"] = json!([[0]]);
+    index.state().documents.get_mut("foo").unwrap()["dist-tags"]["odd"] = json!({ "a": 1 });
+    let (_, client, _) = installer(server, &index).await;
+    let document = client.document("foo").await;
+    let versions: Vec<&String> = document["versions"].as_object().unwrap().keys().collect();
+    assert_eq!(versions, ["1.0.0+a", "1.0.0+b", "2.0.0"]);
+    assert_eq!(document["dist-tags"], json!({ "latest": "2.0.0" }));
+    for version in ["1.0.0+a", "1.0.0+b"] {
+        assert_eq!(client.npm_file(server, &document, version).await.status, 200, "{version}");
+    }
+}
+
 async fn own_names_are_not_requested(server: &TestServer) {
     let index = FakeIndex::start().await;
     for name in ["own", "@acme/secret", "@acme/other"] {
@@ -173,6 +205,8 @@ each_engine!(
     a_young_version_is_withheld_until_it_is_old_enough,
     no_wrong_tarball_is_stored,
     a_stored_tarball_keeps_its_digest,
+    the_license_of_the_file_counts,
+    odd_documents_are_read_as_far_as_they_can_be,
     own_names_are_not_requested,
     an_outage_is_bridged,
 );

@@ -193,7 +193,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("etag"),
             value("last_modified"),
             message("document", "bowline.libraries.v1.UpstreamDocument"),
-            message("manifests", "bowline.libraries.v1.UpstreamManifests"),
+            value("manifests"),
         ],
     },
     TableDeclaration {

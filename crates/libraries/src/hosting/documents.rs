@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::io::{Read as _, Write as _};
 
 use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Entry, TtlCache, Vault};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use bowline_versions::order_key;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use prost::Message as _;
 
 use super::Hosting;
@@ -28,6 +32,8 @@ const ANSWERS: usize = 20_000;
 /// Documents of an upstream, and how many are forgotten at once where there are as many.
 const DOCUMENTS: i64 = 10_000;
 const FORGOTTEN: i64 = 100;
+/// Bytes of the manifests of a package: documents have 32 MiB at most.
+const UNPACKED: u64 = 128 << 20;
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -116,7 +122,36 @@ pub struct NewDocument {
     pub is_quarantined: bool,
     pub document: UpstreamDocument,
     /// Of npm: what clients are told of its versions.
-    pub manifests: UpstreamManifests,
+    pub manifests: PackedManifests,
+}
+
+/// Manifests as they are stored: compressed, since versions repeat each other. Empty without any.
+#[derive(Debug, Default)]
+pub struct PackedManifests(Vec<u8>);
+
+impl PackedManifests {
+    /// Compresses manifests, which takes long enough for a thread that may wait.
+    ///
+    /// # Errors
+    /// INTERNAL: the encoder failed, which it does not in memory.
+    pub fn pack(manifests: &UpstreamManifests) -> Result<PackedManifests> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(&manifests.encode_to_vec()).map_err(Error::internal)?;
+        Ok(PackedManifests(encoder.finish().map_err(Error::internal)?))
+    }
+
+    /// The manifests themselves.
+    ///
+    /// # Errors
+    /// INTERNAL: they are damaged.
+    pub fn unpack(&self) -> Result<UpstreamManifests> {
+        let mut bytes = Vec::new();
+        if !self.0.is_empty() {
+            let mut decoder = GzDecoder::new(self.0.as_slice()).take(UNPACKED);
+            decoder.read_to_end(&mut bytes).map_err(Error::internal)?;
+        }
+        UpstreamManifests::decode(bytes.as_slice()).map_err(Error::internal)
+    }
 }
 
 /// What an upstream did not have, or did not answer, a moment ago.
@@ -258,8 +293,8 @@ pub(super) async fn manifests(
 ) -> Result<HashMap<String, UpstreamManifest>> {
     let sql = "SELECT manifests FROM upstream_documents WHERE upstream = $1 AND package = $2";
     let params = [Value::from(upstream.as_str()), Value::from(package)];
-    let read = |row: &Row<'_>| UpstreamManifests::decode(row.bytes(0)?.as_slice()).map_err(Error::internal);
-    let stored = tx.query_opt(sql, &params, read).await?.unwrap_or_default();
+    let packed = tx.query_opt(sql, &params, |row: &Row<'_>| row.bytes(0).map_err(Error::from)).await?;
+    let stored = PackedManifests(packed.unwrap_or_default()).unpack()?;
     Ok(stored.manifests.into_iter().map(|manifest| (manifest.version.clone(), manifest)).collect())
 }
 
@@ -335,7 +370,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
                ON CONFLICT (upstream, package) DO UPDATE SET etag = excluded.etag,
                  last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
                  fetched_at = excluded.fetched_at, manifests = excluded.manifests";
-    let (document, manifests) = (new.document.encode_to_vec(), new.manifests.encode_to_vec());
+    let document = new.document.encode_to_vec();
     let params = [
         Value::from(uid.as_str()),
         Value::from(&ask.package),
@@ -344,7 +379,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Value::Int(new.serial),
         Value::from(&document),
         Value::Int(now),
-        Value::from(&manifests),
+        Value::from(&new.manifests.0),
     ];
     tx.execute(sql, &params).await?;
     Ok(None)

@@ -45,7 +45,7 @@ pub use bowline_contract::bowline::libraries::v1::{
     UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
-pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
+pub use documents::{Answer, Ask, NewDocument, PackedManifests, UpstreamAccess};
 pub use javascript::{Packument, PackumentVersion};
 pub use javascript_changes::OwnPackument;
 pub use notes::flush as flush_notes;

@@ -1,13 +1,13 @@
 //! What clients change of packages that are there: warnings, tags, versions that they take back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use bowline_core::Reason;
+use bowline_core::{Error, Reason};
 use bowline_libraries::hosting::HostClient;
 
-use super::publish::{Deprecated, Document};
+use super::publish::Document;
 use crate::PackageHosts;
 use crate::answers::Refused;
 
@@ -24,19 +24,12 @@ impl PackageHosts {
         (name, revision): (&str, Option<&str>),
         document: Document,
     ) -> Result<(), Refused> {
-        let versions = document.versions.filter(|versions| !versions.is_empty()).ok_or_else(|| {
+        let warnings = document.warnings().ok_or_else(|| {
             Refused::bad(
                 "the document has no versions: who may publish is a matter of roles, such as libraries.javascript.push, and \
                  a whole package is deleted by npm unpublish",
             )
         })?;
-        let warnings: BTreeMap<String, String> = versions
-            .into_iter()
-            .map(|(version, described)| match described.deprecated {
-                Deprecated::Because(warning) => (version, warning),
-                Deprecated::Is(_) => (version, String::new()),
-            })
-            .collect();
         let Some(revision) = revision else {
             let revision = document.revision.as_deref();
             return Ok(self.hosting.deprecate_javascript(client, scope, (name, revision), warnings).await?);
@@ -69,6 +62,7 @@ impl PackageHosts {
         name: &str,
         file: &str,
     ) -> Result<(), Refused> {
+        let _turn = self.whole.acquire().await.map_err(Error::internal)?;
         match self.hosting.own_javascript_package(client, scope, name).await {
             Ok(own) if own.packument.versions.iter().any(|version| version.file == file) => Err(Refused::new(
                 StatusCode::CONFLICT,

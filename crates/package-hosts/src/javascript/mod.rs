@@ -2,6 +2,7 @@
 
 mod changes;
 mod documents;
+mod objects;
 mod publish;
 mod scanner;
 mod target;

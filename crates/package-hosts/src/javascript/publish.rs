@@ -18,9 +18,10 @@ use bowline_pipeline::Lease;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
+use super::objects::Few;
 use super::scanner::{Scanned, ScannedFile, Scanner};
 use crate::PackageHosts;
 use crate::answers::Refused;
@@ -33,6 +34,11 @@ const VERSION: usize = 128;
 /// Names that addresses of registries use for something else.
 const TAKEN: [&str; 2] = ["favicon.ico", "node_modules"];
 
+/// Members of the objects of a document.
+const VERSIONS: usize = 10_000;
+const TAGS: usize = 1000;
+const ATTACHMENTS: usize = 16;
+
 /// What a document says, as far as it is read.
 #[derive(Deserialize)]
 pub(super) struct Document {
@@ -40,33 +46,26 @@ pub(super) struct Document {
     pub(super) name: String,
     #[serde(rename = "_rev")]
     pub(super) revision: Option<String>,
-    pub(super) versions: Option<BTreeMap<String, Version>>,
+    versions: Option<Few<Version, VERSIONS>>,
     #[serde(default, rename = "dist-tags")]
-    tags: BTreeMap<String, String>,
+    tags: Few<String, TAGS>,
     #[serde(default, rename = "_attachments")]
-    attachments: BTreeMap<String, Attachment>,
+    attachments: Few<Attachment, ATTACHMENTS>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Version {
+struct Version {
     name: Option<String>,
     version: Option<String>,
-    #[serde(default)]
-    pub(super) deprecated: Deprecated,
+    deprecated: Option<Box<RawValue>>,
     dist: Option<Dist>,
 }
 
-/// Old clients write `false` for no warning.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Deprecated {
-    Because(String),
-    Is(IgnoredAny),
-}
-
-impl Default for Deprecated {
-    fn default() -> Deprecated {
-        Deprecated::Is(IgnoredAny)
+impl Version {
+    /// What those who install it are warned of; empty for no warning, for which old clients write `false`.
+    fn warning(&self) -> String {
+        let text = self.deprecated.as_ref().map(|value| serde_json::from_str(value.get()));
+        text.and_then(Result::ok).unwrap_or_default()
     }
 }
 
@@ -254,9 +253,15 @@ enum Outcome {
 }
 
 impl Document {
+    /// The versions that it has, with what those who install them are warned of; absent if it says nothing of versions.
+    pub(super) fn warnings(&self) -> Option<BTreeMap<String, String>> {
+        let versions = self.versions.as_ref().filter(|versions| !versions.0.is_empty())?;
+        Some(versions.0.iter().map(|(version, described)| (version.clone(), described.warning())).collect())
+    }
+
     /// Signed statements beside a file are refused, not dropped: who sends them expects them to be there.
     fn require_no_attachments(&self) -> Result<(), Refused> {
-        match self.attachments.keys().next() {
+        match self.attachments.0.keys().next() {
             None => Ok(()),
             Some(name) => Err(Refused::bad(format!("{} is no package (.tgz): publish without provenance", line(name)))),
         }
@@ -264,9 +269,9 @@ impl Document {
 
     /// The one version that is published.
     fn new_version(self, name: &str, file: &ScannedFile) -> Result<NewVersion, Refused> {
-        let attachments = self.attachments.len();
-        let lengths = self.attachments.values().filter_map(|attachment| attachment.length);
-        if attachments != 1 || self.attachments.values().any(|attachment| !attachment.data.is_empty()) {
+        let attachments = self.attachments.0.len();
+        let lengths = self.attachments.0.values().filter_map(|attachment| attachment.length);
+        if attachments != 1 || self.attachments.0.values().any(|attachment| !attachment.data.is_empty()) {
             return Err(Refused::bad(
                 "_attachments must have one file, whose name ends with .tgz: publish without provenance",
             ));
@@ -274,7 +279,7 @@ impl Document {
         if lengths.into_iter().any(|length| length != file.size) {
             return Err(Refused::bad(format!("length of the file differs from its {} bytes", file.size)));
         }
-        let mut versions = self.versions.unwrap_or_default().into_iter();
+        let mut versions = self.versions.unwrap_or_default().0.into_iter();
         let (Some((version, described)), None) = (versions.next(), versions.next()) else {
             return Err(Refused::bad("versions must have the one version that is published"));
         };
@@ -289,9 +294,11 @@ impl Document {
         if version.len() > VERSION || semver::Version::parse(&version).is_err() {
             return Err(Refused::bad(format!("{} is no version by semver, such as 1.2.3", line(&version))));
         }
-        let tag = match self.tags.len() {
+        let tag = match self.tags.0.len() {
             0 => "latest".to_owned(),
-            1 => self.tags.into_iter().filter(|(_, of)| *of == version).map(|(tag, _)| tag).next().unwrap_or_default(),
+            1 => {
+                self.tags.0.into_iter().filter(|(_, of)| *of == version).map(|(tag, _)| tag).next().unwrap_or_default()
+            }
             _ => String::new(),
         };
         if tag.is_empty() {

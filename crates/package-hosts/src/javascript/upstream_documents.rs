@@ -3,7 +3,6 @@
 //! Of a document only versions count whose file can be pinned: with a SHA-512, and with an address. They are read one after
 //! the other, since all of them together may be large.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::{StatusCode, header};
@@ -11,23 +10,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_authn::guarded::FetchError;
 use bowline_core::{hex, rfc3339};
-use bowline_libraries::Language;
 use bowline_libraries::hosting::{
-    Answer, Ask, NewDocument, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
+    Answer, Ask, NewDocument, PackedManifests, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::objects::Texts;
 use crate::PackageHosts;
 use crate::fetching::{self, line, text_of};
 
 /// Whole documents: the short ones do not say when versions were published, which cooldowns need.
 const ACCEPT: &str = "application/json";
-/// Maximum number of versions, and of tags, of a document.
+/// Maximum number of versions, of times beside them, and of tags of a document; bytes of a version.
 const VERSIONS: usize = 100_000;
+const TIMES: usize = VERSIONS + 10;
 const TAGS: usize = 1000;
+const VERSION: usize = 1 << 20;
 /// How the version ends that the public registry leaves in place of a malicious package.
 const HELD: &str = "-security";
 
@@ -61,9 +63,9 @@ struct Document {
     #[serde(default)]
     name: String,
     #[serde(default, rename = "dist-tags")]
-    tags: BTreeMap<String, Value>,
+    tags: Texts<TAGS>,
     #[serde(default)]
-    time: BTreeMap<String, Value>,
+    time: Texts<TIMES>,
     #[serde(default)]
     versions: Versions,
 }
@@ -90,8 +92,12 @@ impl<'de> Deserialize<'de> for Versions {
                         map.next_value::<IgnoredAny>()?;
                         continue;
                     }
-                    let manifest = map.next_value::<Value>()?;
-                    versions.extend(manifest.as_object().and_then(|manifest| usable(&version, manifest)));
+                    let manifest = map.next_value::<&RawValue>()?.get();
+                    if manifest.len() <= VERSION
+                        && let Ok(manifest) = serde_json::from_str(manifest)
+                    {
+                        versions.extend(usable(&version, &manifest));
+                    }
                 }
                 Ok(Versions(versions))
             }
@@ -107,7 +113,7 @@ fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile,
     let text = |member: &str| dist.get(member).and_then(Value::as_str).unwrap_or_default();
     let number =
         |member: &str| dist.get(member).and_then(Value::as_i64).filter(|number| *number > 0).unwrap_or_default();
-    let is_version = Language::JavaScript.is_version(version) && is_plain(version);
+    let is_version = version.len() <= 128 && semver::Version::parse(version).is_ok();
     let sha512 = sha512(text("integrity")).filter(|_| is_version && !text("tarball").is_empty())?;
     let (json, license) = match bowline_packages::described(manifest) {
         Ok(described) => described,
@@ -141,11 +147,6 @@ fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile,
     Some((file, manifest))
 }
 
-/// Whether a version is fit for the name of a file and for an address.
-fn is_plain(version: &str) -> bool {
-    version.len() <= 128 && version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-+.".contains(&byte))
-}
-
 fn is_sha1(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -164,23 +165,15 @@ fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
     if document.name != package {
         return Err(format!("the document is of {}", line(&document.name)));
     }
-    let time = |member: &str| {
-        document.time.get(member).and_then(Value::as_str).and_then(rfc3339::parse_micros).unwrap_or_default()
-    };
+    let time = |member: &str| document.time.0.get(member).and_then(|at| rfc3339::parse_micros(at)).unwrap_or_default();
     let is_held = matches!(document.versions.0.as_slice(), [(only, _)] if only.version.ends_with(HELD));
     let mut new = NewDocument {
         serial: time("modified"),
-        is_quarantined: is_held || document.time.contains_key("unpublished"),
+        is_quarantined: is_held || document.time.0.contains_key("unpublished"),
         ..NewDocument::default()
     };
     let unscoped = package.rsplit('/').next().unwrap_or(package);
-    let tags: BTreeMap<String, String> = document
-        .tags
-        .iter()
-        .filter_map(|(tag, version)| Some((tag.clone(), version.as_str()?.to_owned())))
-        .filter(|(tag, version)| tag.len() <= 128 && version.len() <= 128)
-        .take(TAGS)
-        .collect();
+    let tags = document.tags.0.into_iter().filter(|(_, version)| !version.is_empty()).collect();
     let (mut files, mut manifests) = (Vec::new(), Vec::new());
     for (file, manifest) in document.versions.0 {
         let Some(url) = address(&file.url, base) else { continue };
@@ -190,7 +183,7 @@ fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
         manifests.push(manifest);
     }
     new.document = UpstreamDocument { files, tags };
-    new.manifests = UpstreamManifests { manifests };
+    new.manifests = PackedManifests::pack(&UpstreamManifests { manifests }).map_err(|error| error.to_string())?;
     Ok(new)
 }
 
@@ -247,6 +240,8 @@ mod tests {
                 "../1": version(json!({})),
                 "1.6.0": {},
                 "1.7.0": "x",
+                "v1.8.0": version(json!({})),
+                "1.9": version(json!({})),
             },
         });
         let new = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
@@ -257,12 +252,13 @@ mod tests {
         assert_eq!((first.yanked, first.yanked_reason.as_str()), (true, "it broke"));
         assert_eq!((first.upload_micros, new.document.files[1].upload_micros), (1_700_000_000_000_000, 0));
         assert_eq!(first.sha512, hex(&[7; 64]));
-        let told: Value = serde_json::from_str(&new.manifests.manifests[0].manifest).expect("JSON");
+        let manifests = new.manifests.unpack().expect("manifests").manifests;
+        let told: Value = serde_json::from_str(&manifests[0].manifest).expect("JSON");
         assert_eq!(
             (&told["hasInstallScript"], told.get("readme"), told.get("devDependencies")),
             (&json!(true), None, None)
         );
-        assert_eq!(new.document.tags, BTreeMap::from([("latest".to_owned(), "1.0.0".to_owned())]));
+        assert_eq!(new.document.tags, std::collections::BTreeMap::from([("latest".to_owned(), "1.0.0".to_owned())]));
         assert_eq!((new.serial, new.is_quarantined), (1_700_000_001_000_000, false));
     }
 

@@ -10,7 +10,7 @@ use bowline_authn::guarded::FetchError;
 use bowline_core::rfc3339;
 use bowline_formats::percent;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{Answer, Ask, NewDocument, UpstreamDocument, UpstreamFile, UpstreamManifests};
+use bowline_libraries::hosting::{Answer, Ask, NewDocument, PackedManifests, UpstreamDocument, UpstreamFile};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use serde::Deserialize;
@@ -44,7 +44,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
         serial: text(HeaderName::from_static("x-pypi-last-serial")).parse().unwrap_or(0),
         is_quarantined: false,
         document: UpstreamDocument::default(),
-        manifests: UpstreamManifests::default(),
+        manifests: PackedManifests::default(),
     };
     let is_json = text(header::CONTENT_TYPE).split(';').next().is_some_and(|kind| kind.trim().ends_with("json"));
     let body = fetching::page(opened).await.map_err(said)?;

@@ -24,7 +24,7 @@ CREATE TABLE hosted_tags (
   PRIMARY KEY (repository, package, tag)
 );
 
--- Of a package of npm: what clients are told of its versions.
+-- Of a package of npm: what clients are told of its versions, a message of bowline.libraries.v1.UpstreamManifests as gzip.
 ALTER TABLE upstream_documents ADD COLUMN manifests BYTEA NOT NULL DEFAULT '';
 
 -- Lower-case hex, in place of sha256, of files whose upstream has that digest.
