@@ -77,7 +77,9 @@ async fn bodies_are_whole_and_bounded(server: &TestServer) {
     let good = npm::document("foo", "1.0.0", "latest", &npm::package(&npm::manifest("foo", "1.0.0")));
     let text = good.to_string();
     refused(server, &client, "a cut body", &text.as_bytes()[..text.len() - 30], 400, "cut off").await;
-    refused(server, &client, "nothing", b"", 400, "is no document").await;
+    for body in [&b""[..], b"[]", b" [1]", b"\"x\""] {
+        refused(server, &client, "nothing", body, 400, "must be a JSON object").await;
+    }
     let long = json!({ "readme": "x".repeat(17 << 20) }).to_string();
     refused(server, &client, "a long readme", long.as_bytes(), 413, "more than 16777216 bytes").await;
 

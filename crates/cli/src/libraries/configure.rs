@@ -177,7 +177,9 @@ fn twine(index: &Addresses) -> ClientFile {
 fn npm(addresses: &Addresses) -> ClientFile {
     let registry = &addresses.npm;
     let below = registry.split_once(':').map_or(registry.as_str(), |(_, below)| below);
-    file(".npmrc", format!("registry={registry}\n{below}:_auth=${{BOWLINE_NPM_AUTH}}\nalways-auth=true\n"))
+    let text =
+        format!("registry={registry}\n{below}:_auth=${{BOWLINE_NPM_AUTH}}\n; yarn 1 also needs:\n;always-auth=true\n");
+    file(".npmrc", text)
 }
 
 /// With a default, since yarn ends where a variable is not set.

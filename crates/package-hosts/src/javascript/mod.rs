@@ -48,6 +48,9 @@ impl crate::targets::Target for Target {
         scope: Option<&str>,
     ) -> Result<Response, Refused> {
         let (head, body) = request.into_parts();
+        if let Target::Missing(sentence) = self {
+            return Err(Refused::new(StatusCode::NOT_FOUND, sentence));
+        }
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         if is_read {
             let is_own = is_for_writing(head.uri.query());

@@ -54,6 +54,7 @@ pub(super) struct Document {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a version as an object")]
 struct Version {
     name: Option<String>,
     version: Option<String>,
@@ -70,12 +71,14 @@ impl Version {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "dist as an object")]
 struct Dist {
     shasum: Option<String>,
     integrity: Option<String>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an attachment as an object")]
 struct Attachment {
     length: Option<u64>,
     #[serde(default)]
@@ -206,6 +209,10 @@ impl PackageHosts {
         let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
         let parsing = tokio::task::spawn_blocking(move || {
             let _turn = turn;
+            // An array would be taken for the members of the object in their order.
+            if text.trim_ascii_start().first() != Some(&b'{') {
+                return Err(Refused::bad("the body must be a JSON object: the document of a package"));
+            }
             serde_json::from_slice(&text).map_err(|error| Refused::bad(format!("the body is no document: {error}")))
         });
         parsing.await.map_err(Error::internal)?

@@ -32,7 +32,15 @@ pub(crate) enum Target {
         name: String,
         tag: String,
     },
+    /// What other registries have and this one does not, with what to do instead.
+    Missing(&'static str),
 }
+
+const NO_AUDIT: &str = "this registry has no audit reports: `bowline libraries check package-lock.json` says what the policy in force \
+                        refuses of a lock file";
+const NO_SEARCH: &str = "packages cannot be searched here: name the package that you want";
+const NO_LOGIN: &str =
+    "there is no sign-in by user name here: `bowline libraries configure npm` says how clients get a token";
 
 impl Target {
     /// The verbs that are possible.
@@ -45,6 +53,7 @@ impl Target {
             Target::Base
             | Target::Ping
             | Target::Whoami
+            | Target::Missing(_)
             | Target::Version { .. }
             | Target::Tags { .. }
             | Target::File { revision: None, .. } => "GET, HEAD",
@@ -59,6 +68,9 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
         [] => return Some(Target::Base),
         ["-", "ping"] => return Some(Target::Ping),
         ["-", "whoami"] => return Some(Target::Whoami),
+        ["-", "npm", "v1", "security", ..] => return Some(Target::Missing(NO_AUDIT)),
+        ["-", "v1", "search"] => return Some(Target::Missing(NO_SEARCH)),
+        ["-", "v1", "login"] | ["-", "user", ..] => return Some(Target::Missing(NO_LOGIN)),
         _ => {}
     }
     if let Some(parts) = parts.strip_prefix(&["-", "package"]) {
@@ -129,6 +141,9 @@ mod tests {
             ("/~acme:web/", Some("acme:web"), Target::Base),
             ("/-/ping", None, Target::Ping),
             ("/-/whoami", None, Target::Whoami),
+            ("/-/npm/v1/security/advisories/bulk", None, Target::Missing(NO_AUDIT)),
+            ("/-/v1/search", None, Target::Missing(NO_SEARCH)),
+            ("/-/user/org.couchdb.user:a", None, Target::Missing(NO_LOGIN)),
             ("/b", None, package("b", None)),
             ("/@a/b", None, package("@a/b", None)),
             ("/@a%2fb", None, package("@a/b", None)),
@@ -148,7 +163,7 @@ mod tests {
 
     #[test]
     fn other_paths_lead_nowhere() {
-        for path in ["/-", "/-/v1/search", "/@a", "/b/-/c/d", "/../b", "/b//c", "/-/package/b", "/%ff", "/a b"] {
+        for path in ["/-", "/-/v1/other", "/@a", "/b/-/c/d", "/../b", "/b//c", "/-/package/b", "/%ff", "/a b"] {
             let found = parse::<Target>(path);
             assert!(found.is_err(), "{path}: {found:?}");
         }
