@@ -6,11 +6,12 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript mcp kubelet openapi terraform soak browser console"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java mcp kubelet openapi terraform soak browser console"   which suites to run
 #   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
+#   JAVA_WHOLE=1           packages-java with three versions of Maven and with Gradle, instead of one version of Maven
 #   CONSOLE_WHOLE=1        everything of the console instead of a sample; FLOWS="TEXT" flows with this text in their name
 #   CONSOLE_PARTS="flows"  which parts of the console's suite to run: people, flows, screens, texts
 #   KEEP=1                 keep the working directory, with the server's log
@@ -18,7 +19,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript mcp kubelet openapi terraform soak browser console}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java mcp kubelet openapi terraform soak browser console}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -178,6 +179,36 @@ if [[ " $suites " == *" packages-javascript "* ]]; then
     cp "$here"/packages-javascript/package.json "$here"/packages-javascript/package-lock.json "$JAVASCRIPT"
     (cd "$JAVASCRIPT" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
     touch "$JAVASCRIPT/.done"
+  fi
+fi
+
+if [[ " $suites " == *" packages-java "* ]]; then
+  # What runs decides what lies there: a change of a version is a change of this name.
+  mavens="3.9.16${JAVA_WHOLE:+ 3.8.7 4.0.0-rc-5}"
+  export JAVA_CLIENTS=$cache/packages-java/1${JAVA_WHOLE:+-whole}
+  if [ ! -e "$JAVA_CLIENTS/.done" ]; then
+    command -v mvn >/dev/null || die "mvn is not on the PATH: it fetches the versions of Maven that are tried"
+    say "fetching versions of Maven and the plugins that they run"
+    mkdir -p "$JAVA_CLIENTS/app"
+    echo '<project><modelVersion>4.0.0</modelVersion><groupId>bwl.app</groupId><artifactId>app</artifactId><version>1</version><packaging>pom</packaging></project>' >"$JAVA_CLIENTS/app/pom.xml"
+    for version in $mavens; do
+      (
+        cd "$JAVA_CLIENTS/app"
+        mvn -q -B -ntp "-Dmaven.repo.local=$JAVA_CLIENTS/fetched" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy "-Dartifact=org.apache.maven:apache-maven:$version:tar.gz:bin" "-DoutputDirectory=$JAVA_CLIENTS"
+        tar xzf "../apache-maven-$version-bin.tar.gz" -C ..
+        maven=../apache-maven-$version/bin/mvn
+        "$maven" -q -B -ntp "-Dmaven.repo.local=$JAVA_CLIENTS/repository" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:resolve
+        "$maven" -q -B -ntp "-Dmaven.repo.local=$JAVA_CLIENTS/repository" org.apache.maven.plugins:maven-deploy-plugin:3.1.4:deploy-file -Dfile=pom.xml -DgroupId=bwl.app -DartifactId=app -Dversion=1 "-Durl=file://$JAVA_CLIENTS/deployed"
+      )
+    done
+    # Without these, Maven takes what lies there for its own, wherever it came from.
+    find "$JAVA_CLIENTS/repository" -name _remote.repositories -delete
+    rm -rf "$JAVA_CLIENTS/fetched" "$JAVA_CLIENTS/deployed"
+    touch "$JAVA_CLIENTS/.done"
+  fi
+  if [ -n "${JAVA_WHOLE:-}" ] && ! command -v gradle >/dev/null; then
+    say "installing Gradle"
+    apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gradle >"$cache/gradle.log" 2>&1
   fi
 fi
 
@@ -349,7 +380,7 @@ run_suite() {
       BOWLINE=$binary limited 900 "$oci"
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | packages-java | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
     mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;

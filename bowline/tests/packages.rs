@@ -4,8 +4,14 @@
 
 #[path = "packages/fake_index.rs"]
 mod fake_index;
+#[path = "packages/fake_repository.rs"]
+mod fake_repository;
 #[path = "packages/hostile.rs"]
 mod hostile;
+#[path = "packages/java_publishing.rs"]
+mod java_publishing;
+#[path = "packages/java_upstreams.rs"]
+mod java_upstreams;
 #[path = "packages/keeping.rs"]
 mod keeping;
 #[path = "packages/kept_pages.rs"]

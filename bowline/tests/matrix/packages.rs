@@ -5,10 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_contract::Method;
-use bowline_contract::bowline::libraries::v1::rpc::javascript_host as npm_host;
 use bowline_contract::bowline::libraries::v1::rpc::python_host::{PublishFile, ReadPackages};
+use bowline_contract::bowline::libraries::v1::rpc::{java_host, javascript_host as npm_host};
 use bowline_testkit::python::{BOUNDARY, fields, file_name, wheel};
-use bowline_testkit::{Engine, RestReply, TestServer, npm};
+use bowline_testkit::{Engine, RestReply, TestServer, maven, npm};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::json;
@@ -46,6 +46,23 @@ const NPM_ROUTES: &[Route] = &[
     ("DELETE kept/-rev/1-old", npm_host::DeleteVersions::FULL_NAME),
     ("DELETE -/package/kept/dist-tags/absent", npm_host::DeleteTag::FULL_NAME),
 ];
+
+/// The same of the repository of Maven. What would delete names a version that is not there.
+const JAVA_ROUTES: &[Route] = &[
+    ("GET com/acme/kept/maven-metadata.xml", java_host::ReadPackages::FULL_NAME),
+    ("GET com/acme/kept/1.0/kept-1.0.pom", java_host::ReadPackages::FULL_NAME),
+    ("HEAD com/acme/kept/1.0/kept-1.0.pom", java_host::ReadPackages::FULL_NAME),
+    ("GET com/acme/kept/1.0/kept-1.0.pom.sha1", java_host::ReadPackages::FULL_NAME),
+    ("PUT com/acme/kept/1.0/kept-1.0.pom", java_host::PublishFile::FULL_NAME),
+    ("PUT com/acme/kept/maven-metadata.xml", java_host::PublishFile::FULL_NAME),
+    ("PUT com/acme/kept/maven-metadata.xml.sha1", java_host::PublishFile::FULL_NAME),
+    ("DELETE com/acme/kept/absent/", java_host::DeleteVersion::FULL_NAME),
+];
+
+#[tokio::test]
+async fn every_caller_at_every_path_of_maven() {
+    every_caller("PUT com/acme/kept/1.0/kept-1.0.pom", JAVA_ROUTES, ask_java).await;
+}
 
 #[tokio::test]
 async fn every_caller_at_every_path_of_the_index() {
@@ -103,7 +120,7 @@ fn expected(fixture: &Fixture<'_>, caller: &Caller, (what, method): Route, place
     match () {
         () if !place.exists || !is_allowed => &[403],
         () if what.ends_with("-rev/1-old") => &[409],
-        () if what.ends_with("absent") => &[404],
+        () if what.ends_with("absent") || what.ends_with("absent/") => &[404],
         () => &[200, 201],
     }
 }
@@ -152,4 +169,16 @@ async fn ask_npm(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what
     let tarball = npm::package(&npm::manifest("kept", "1.0.0"));
     let document = npm::document("kept", "1.0.0", "latest", &tarball).to_string().into_bytes();
     fixture.server.anonymous().rest_with(verb, &path, headers, document).await
+}
+
+async fn ask_java(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
+    let (verb, path) = what.split_once(' ').expect("a verb and a path");
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        let value = format!("Basic {}", STANDARD.encode(format!("_token:{token}")));
+        headers.insert(AUTHORIZATION, value.parse().expect("a header's value"));
+    }
+    let sent = if verb == "PUT" { maven::pom("com.acme", "kept", "1.0", "").into_bytes() } else { Vec::new() };
+    let path = format!("/libraries/java/~{}/{path}", place.group.replace('/', ":"));
+    fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
 }

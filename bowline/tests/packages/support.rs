@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
 pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
-use bowline_testkit::{Actor, RestReply, Streamed, TestServer, npm};
+use bowline_testkit::{Actor, RestReply, Streamed, TestServer, maven, npm};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -46,6 +46,12 @@ impl Client {
             word: "javascript",
             base,
         }
+    }
+
+    /// The same in the protocol of Maven.
+    pub(crate) fn java(&self) -> Client {
+        let base = self.base.replacen(self.word, "java", 1);
+        Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "java", base }
     }
 
     /// The same at a group.
@@ -210,7 +216,24 @@ pub(crate) async fn npm_publisher(server: &TestServer, name: &str) -> (String, C
     (org, Client::of(server, &actor).javascript())
 }
 
+/// An organization, and someone who may publish Java packages there.
+pub(crate) async fn java_publisher(server: &TestServer, name: &str) -> (String, Client) {
+    let org = server.organization(name).await;
+    let actor = server.actor("libraries.java.push", &org).await;
+    (org, Client::of(server, &actor).java())
+}
+
 impl Client {
+    /// Publishes a version with a JAR and a POM, which has more members; this must succeed.
+    pub(crate) async fn java_publish(&self, group: &str, artifact: &str, version: &str, more: &str) {
+        let base = format!("PUT {}/{artifact}/{version}/{artifact}-{version}", group.replace('.', "/"));
+        let (jar, pom) = (format!("jar of {artifact} {version}"), maven::pom(group, artifact, version, more));
+        for (end, bytes) in [("jar", jar), ("pom", pom)] {
+            let reply = self.send(&format!("{base}.{end}"), &[], bytes.as_bytes()).await;
+            assert_eq!(reply.status, 201, "{}", reply.text());
+        }
+    }
+
     /// Sends a document as npm does.
     pub(crate) async fn put(&self, path: &str, document: &Value) -> RestReply {
         let headers = [("content-type", "application/json")];

@@ -310,7 +310,8 @@ async fn upstreams_are_set_listed_and_deleted(server: &TestServer) {
         upstream
     };
     for (more, wanted) in [
-        (json!({ "ecosystem": "JAVA" }), "must be PYTHON"),
+        (json!({ "ecosystem": "GO" }), "must be PYTHON"),
+        (json!({ "ecosystem": "JAVA" }), "cannot change"),
         (json!({ "url": "http://a.example/" }), "must be an https address"),
         (json!({ "username": "me" }), "must be given together with upstream.username"),
         (json!({ "password": "hush" }), "must be given together with upstream.username"),

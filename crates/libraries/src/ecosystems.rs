@@ -110,12 +110,14 @@ impl Language {
         normalized
     }
 
-    /// A name as organizations own it: new names of npm have no upper case, and owning one is owning all its spellings.
+    /// A name as organizations reserve it: in any case, since a question for a misspelled name tells others what it is.
     pub(super) fn owned(self, name: &str) -> String {
-        match self {
-            Language::JavaScript => name.to_lowercase(),
-            Language::Python | Language::Java => self.normalized(name),
-        }
+        self.normalized(name).to_lowercase()
+    }
+
+    /// A name as it is stored of packages of groups, of which npm's have no upper case: owning one is owning all its spellings.
+    pub(super) fn published(self, name: &str) -> String {
+        if self == Language::JavaScript { name.to_lowercase() } else { self.normalized(name) }
     }
 
     /// Whether a text is a version by the rules of the ecosystem.
@@ -123,9 +125,14 @@ impl Language {
         Version::parse(self.scheme(), text).is_ok()
     }
 
+    /// Bytes that order versions as the ecosystem does.
+    pub fn order_key(self, version: &str) -> Vec<u8> {
+        order_key(self.scheme(), version)
+    }
+
     /// Whether the ecosystem calls two texts the same version.
     pub fn is_same_version(self, one: &str, other: &str) -> bool {
-        order_key(self.scheme(), one) == order_key(self.scheme(), other)
+        self.order_key(one) == self.order_key(other)
     }
 
     /// What is wrong with a name, if anything.

@@ -14,6 +14,9 @@ pub const TABLES: &[TableDeclaration] = &[
             value("sha256"),
             value("metadata_sha256"),
             value("requires_python"),
+            value("md5"),
+            value("sha1"),
+            value("sha512"),
         ],
     },
     TableDeclaration {
@@ -45,6 +48,8 @@ pub const TABLES: &[TableDeclaration] = &[
             value("version"),
             value("license"),
             value("yanked"),
+            value("packaging"),
+            value("parent_pom"),
         ],
     },
     TableDeclaration { name: "library_artifact_counts", columns: &[] },
@@ -206,6 +211,9 @@ pub const TABLES: &[TableDeclaration] = &[
             value("license"),
             value("sha256"),
             value("sha512"),
+            value("md5"),
+            value("sha1"),
+            value("parent_pom"),
         ],
     },
 ];

@@ -25,6 +25,8 @@ pub(crate) struct Refused {
     /// Status, if it differs from the reason's.
     status: Option<StatusCode>,
     headers: Vec<(HeaderName, String)>,
+    /// Whether the sentence is the body itself.
+    is_text: bool,
 }
 
 impl Refused {
@@ -36,7 +38,12 @@ impl Refused {
             StatusCode::PAYLOAD_TOO_LARGE => Reason::RequestTooLarge,
             _ => Reason::InvalidArgument,
         };
-        Refused { error: Error::new(reason, sentence.into()), status: Some(status), headers: Vec::new() }
+        Refused {
+            error: Error::new(reason, sentence.into()),
+            status: Some(status),
+            headers: Vec::new(),
+            is_text: false,
+        }
     }
 
     pub(crate) fn bad(sentence: impl Into<String>) -> Refused {
@@ -62,6 +69,13 @@ impl Refused {
         self.error
     }
 
+    /// The same with a plain text where something is absent: Maven 3.9 takes a problem document with that status for a failure,
+    /// and ends the build.
+    pub(crate) fn with_plain_absence(self) -> Refused {
+        let is_text = self.error.reason() == Reason::NotFound;
+        Refused { is_text, ..self }
+    }
+
     /// The refusal of what a policy withholds.
     pub(crate) fn withheld(status: StatusCode, withheld: &Withheld) -> Refused {
         Refused::new(status, withheld.sentence.clone())
@@ -70,8 +84,11 @@ impl Refused {
     }
 
     pub(crate) fn response(self) -> Response {
-        let Refused { error, status, headers } = self;
-        let mut response = error_response(&error, |usual, error| problem(status.unwrap_or(usual), error.message()));
+        let Refused { error, status, headers, is_text } = self;
+        let mut response = error_response(&error, |usual, error| {
+            let (status, sentence) = (status.unwrap_or(usual), error.message());
+            if is_text { plain(status, sentence) } else { problem(status, sentence) }
+        });
         set(&mut response, header::CACHE_CONTROL, "no-store");
         if response.status() == StatusCode::UNAUTHORIZED {
             set(&mut response, header::WWW_AUTHENTICATE, "Basic realm=\"packages\", charset=\"UTF-8\"");
@@ -87,7 +104,7 @@ impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         // What is not as it must be for a change is a conflict to those who publish.
         let status = (error.reason() == Reason::FailedPrecondition).then_some(StatusCode::CONFLICT);
-        Refused { error, status, headers: Vec::new() }
+        Refused { error, status, headers: Vec::new(), is_text: false }
     }
 }
 
@@ -95,7 +112,9 @@ impl From<HostError> for Refused {
     fn from(error: HostError) -> Refused {
         match error {
             HostError::Failed(error) => error.into(),
-            HostError::Withheld(withheld) => Refused::withheld(StatusCode::FORBIDDEN, &withheld),
+            HostError::Withheld(withheld) | HostError::WithheldIfThere(withheld, _) => {
+                Refused::withheld(StatusCode::FORBIDDEN, &withheld)
+            }
             HostError::Upstream(sentence) => Refused::new(StatusCode::BAD_GATEWAY, sentence),
             HostError::Ambiguous(organizations) => Refused::new(
                 StatusCode::CONFLICT,
@@ -136,13 +155,21 @@ pub(crate) fn is_certain(error: &Error) -> bool {
     )
 }
 
+fn plain(status: StatusCode, sentence: &str) -> Response {
+    phrased(typed(status, "text/plain; charset=utf-8", format!("{sentence}\n")), sentence)
+}
+
 fn problem(status: StatusCode, sentence: &str) -> Response {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = json!({
         "type": "about:blank", "title": title, "status": status.as_u16(), "detail": sentence,
         "error": sentence, "message": sentence,
     });
-    let mut response = typed(status, PROBLEM, body.to_string());
+    phrased(typed(status, PROBLEM, body.to_string()), sentence)
+}
+
+/// Adds the sentence as the reason phrase.
+fn phrased(mut response: Response, sentence: &str) -> Response {
     if let Ok(phrase) = ReasonPhrase::try_from(phrase(sentence).into_bytes()) {
         response.extensions_mut().insert(phrase);
     }

@@ -6,7 +6,7 @@ use bowline_authn::guarded::{FetchError, Opened};
 use bowline_content::{ContentError, Digest, Stored, Tail};
 use bowline_core::{Error, hex};
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{MissingFile, OpenUpload};
+use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::Mutex;
@@ -21,6 +21,9 @@ impl PackageHosts {
     /// Fetches a file, which others follow through `fetch`, and keeps it.
     pub(crate) async fn fetched(&self, fetch: &Fetch) -> Result<(), Problem> {
         let wanted = &fetch.file;
+        if wanted.language == Language::Java {
+            return self.fetched_java(wanted).await;
+        }
         let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
         let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
         if opened.status() != StatusCode::OK {
@@ -77,7 +80,8 @@ impl PackageHosts {
 
     async fn keep(&self, wanted: &MissingFile, id: &str, digest: &Digest, stored: &Stored) -> Result<(), Problem> {
         let license = if wanted.is_metadata { String::new() } else { self.license(wanted, digest, stored).await? };
-        let replaced = self.hosting.keep_fetched(wanted, (&blob(stored), id), &license).await?;
+        let facts = FetchedFacts { license, ..FetchedFacts::default() };
+        let replaced = self.hosting.keep_fetched(wanted, (&blob(stored), id), &facts).await?;
         self.drop_replaced(&replaced).await;
         Ok(())
     }
@@ -128,7 +132,7 @@ impl From<Refused> for Problem {
 
 impl Problem {
     /// Whether nothing names the bytes for sure.
-    fn is_certain(&self) -> bool {
+    pub(crate) fn is_certain(&self) -> bool {
         match self {
             Problem::Upstream(_) | Problem::Wrong(_) => true,
             Problem::Here(error) => crate::answers::is_certain(error),
@@ -160,6 +164,6 @@ impl Drop for FailedUnlessFinished<'_> {
 }
 
 /// The body of a response, part by part.
-fn parts(opened: Opened) -> impl Stream<Item = Result<Bytes, FetchError>> + Send {
+pub(crate) fn parts(opened: Opened) -> impl Stream<Item = Result<Bytes, FetchError>> + Send {
     stream::try_unfold(opened, async |mut opened| Ok(opened.chunk().await?.map(|part| (part, opened))))
 }

@@ -21,7 +21,7 @@ use tracing::Instrument as _;
 
 use crate::PackageHosts;
 use crate::upstreams::UpstreamClient;
-use crate::{javascript, python};
+use crate::{java, javascript, python};
 
 /// Requests to upstreams under way in this process, and for one organization.
 const REQUESTS: usize = 512;
@@ -180,7 +180,7 @@ impl PackageHosts {
     }
 
     /// Room for a request to an upstream, which is waited for: installers do not try again after a 429.
-    async fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
+    pub(crate) async fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
         let until = tokio::time::Instant::now() + PATIENCE;
         loop {
             if let Ok(slot) = self.fetching.slots.take(Some(organization.to_owned()), 1) {
@@ -223,7 +223,9 @@ impl PackageHosts {
 
     /// Joins the fetch of a file, or begins it. It does not end with the client that began it.
     fn follow(self: &Arc<Self>, file: MissingFile) -> Result<Following, HostError> {
-        let key = format!("{} {}", file.upstream.key(), file.digest);
+        // Files of Java have no digest before they are here.
+        let of = if file.digest.is_empty() { &file.url } else { &file.digest };
+        let key = format!("{} {of}", file.upstream.key());
         let mut fetches = self.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(phase) = fetches.get(&key) {
             return Ok(Following(phase.clone()));
@@ -273,7 +275,7 @@ async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
     let answered = match ask.language {
         Language::Python => python::documents::answer(hosts, ask).await,
         Language::JavaScript => javascript::upstream_documents::answer(hosts, ask).await,
-        Language::Java => Err("packages of Java are not taken from upstreams".into()),
+        Language::Java => java::upstream_lists::answer(hosts, ask).await,
     };
     answered.unwrap_or_else(|problem| {
         let (upstream, package) = (&ask.upstream.name, &ask.package);

@@ -8,10 +8,12 @@
 
 mod answers;
 mod callers;
+mod checksums;
 mod fetched;
 mod fetching;
 mod files;
 mod forms;
+mod java;
 mod javascript;
 mod pages;
 mod python;
@@ -95,7 +97,8 @@ impl PackageHosts {
 /// The routes of all protocols. `count` is called for each request.
 pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
     let python = routes::<python::Target>(&hosts, count.clone());
-    python.merge(routes::<javascript::Target>(&hosts, count))
+    let javascript = routes::<javascript::Target>(&hosts, count.clone());
+    python.merge(javascript).merge(routes::<java::Target>(&hosts, count))
 }
 
 /// The routes of a protocol.

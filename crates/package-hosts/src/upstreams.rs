@@ -24,14 +24,28 @@ impl UpstreamClient {
         UpstreamClient(client)
     }
 
+    /// Gets what lies at an address, as `send` does.
+    ///
+    /// # Errors
+    /// Those of `send`.
+    pub(crate) async fn get(
+        &self,
+        upstream: &UpstreamAccess,
+        url: &Url,
+        headers: &HeaderMap,
+    ) -> Result<(Opened, Url), FetchError> {
+        self.send(upstream, Method::GET, url, headers).await
+    }
+
     /// Requests an address that the upstream, or its index, named; follows redirects. The response may have any other status.
     /// Also returns where it came from.
     ///
     /// # Errors
     /// No response, or an address that must not be requested.
-    pub(crate) async fn get(
+    pub(crate) async fn send(
         &self,
         upstream: &UpstreamAccess,
+        method: Method,
         url: &Url,
         headers: &HeaderMap,
     ) -> Result<(Opened, Url), FetchError> {
@@ -44,7 +58,8 @@ impl UpstreamClient {
             {
                 headers.insert(header::AUTHORIZATION, basic(account)?);
             }
-            let request = Request { method: Method::GET, url: url.as_str().to_owned(), headers, body: Bytes::new() };
+            let (method, body) = (method.clone(), Bytes::new());
+            let request = Request { method, url: url.as_str().to_owned(), headers, body };
             let opened = self.0.open(request, HEAD, SILENCE).await?;
             let is_moved = opened.status().is_redirection() && opened.status() != StatusCode::NOT_MODIFIED;
             if !is_moved {

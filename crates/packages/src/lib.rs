@@ -9,6 +9,7 @@ mod digest;
 mod headers;
 mod limits;
 mod maven;
+mod maven_metadata;
 mod npm;
 mod python;
 mod walk;
@@ -18,6 +19,9 @@ use std::path::{Path, PathBuf};
 use bowline_formats::archive::ArchiveError;
 
 pub use digest::FileFacts;
+pub use limits::MAX_METADATA;
+pub use maven::Pom;
+pub use maven_metadata::{MavenMetadata, MavenPlugin};
 pub use npm::{Tarball, described, tarball};
 pub use python::{Distribution, distribution, package_of_file, version_of_file};
 pub use walk::Walk;

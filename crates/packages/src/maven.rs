@@ -26,12 +26,12 @@ pub(crate) fn read(path: &Path, relative: &Path) -> Result<Package, Refusal> {
         return Err(Refusal::hostile(format!("has more than {MAX_METADATA} bytes")));
     }
     let pom = Pom::read(&bytes)?;
-    coordinates.require_match(&pom)?;
+    pom.require_match(&coordinates.group, &coordinates.artifact, &coordinates.version)?;
     Ok(Package {
         name: format!("{}:{}", coordinates.group, coordinates.artifact),
         version: coordinates.version.clone(),
         description: line(if pom.description.is_empty() { &pom.name } else { &pom.description }, 512),
-        license: line(&pom.licenses.join(" OR "), 256),
+        license: pom.license(),
         files: files(path, &coordinates)?,
         manifest: String::new(),
         file_count: 0,
@@ -56,19 +56,6 @@ impl Coordinates {
             return Err(Refusal::damaged("does not lie at group/artifact/version of the repository"));
         }
         Ok(Coordinates { group: group.join("."), artifact: (*artifact).into(), version: (*version).into() })
-    }
-
-    /// The POM's coordinates must match its path. A property that a build fills in (`${...}`) is not
-    /// compared.
-    fn require_match(&self, pom: &Pom) -> Result<(), Refusal> {
-        for (declared, expected) in
-            [(&pom.group, &self.group), (&pom.artifact, &self.artifact), (&pom.version, &self.version)]
-        {
-            if !declared.is_empty() && !declared.contains("${") && declared != expected {
-                return Err(Refusal::hostile(format!("lies where {expected:?} should be, and says {declared:?}")));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -96,19 +83,37 @@ fn files(pom: &Path, coordinates: &Coordinates) -> Result<Vec<FileFacts>, Refusa
 }
 
 /// The project that a POM describes.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Pom {
-    group: String,
-    artifact: String,
-    version: String,
-    name: String,
-    description: String,
-    licenses: Vec<String>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pom {
+    /// Its coordinates; group and version may be those of its parent.
+    pub group: String,
+    pub artifact: String,
+    pub version: String,
+    /// What kind of thing it is, such as `jar` or `maven-plugin`.
+    pub packaging: String,
+    pub name: String,
+    pub description: String,
+    /// Names of the licenses that it declares itself.
+    pub licenses: Vec<String>,
+    /// `group:artifact:version` of the POM that it inherits from; empty without.
+    pub parent: String,
 }
 
 impl Pom {
-    fn read(bytes: &[u8]) -> Result<Pom, Refusal> {
+    /// The licenses that it declares itself, as one line; empty without.
+    pub fn license(&self) -> String {
+        line(&self.licenses.join(" OR "), 256)
+    }
+
+    /// Reads the bytes of a POM.
+    ///
+    /// # Errors
+    /// It is too long, no POM, or hostile.
+    pub fn read(bytes: &[u8]) -> Result<Pom, Refusal> {
         let damaged = |text: String| Refusal::damaged(format!("is no POM: {text}"));
+        if bytes.len() as u64 > MAX_METADATA {
+            return Err(Refusal::hostile(format!("has more than {MAX_METADATA} bytes")));
+        }
         let mut reader = Reader::from_reader(bytes);
         let (mut path, mut pom): (Vec<String>, Pom) = (Vec::new(), Pom::default());
         let mut text = String::new();
@@ -140,6 +145,12 @@ impl Pom {
         if pom.artifact.is_empty() {
             return Err(damaged("it has no artifactId".into()));
         }
+        if pom.packaging.is_empty() {
+            "jar".clone_into(&mut pom.packaging);
+        }
+        if !parent.artifact.is_empty() {
+            pom.parent = format!("{}:{}:{}", parent.group, parent.artifact, parent.version);
+        }
         for (own, inherited) in [(&mut pom.group, parent.group), (&mut pom.version, parent.version)] {
             if own.is_empty() {
                 *own = inherited;
@@ -148,14 +159,29 @@ impl Pom {
         Ok(pom)
     }
 
+    /// Refuses a POM that lies at the coordinates of another one. A property that a build fills in (`${...}`) is not compared.
+    ///
+    /// # Errors
+    /// It says that it is another one.
+    pub fn require_match(&self, group: &str, artifact: &str, version: &str) -> Result<(), Refusal> {
+        for (declared, expected) in [(&self.group, group), (&self.artifact, artifact), (&self.version, version)] {
+            if !declared.is_empty() && !declared.contains("${") && declared != expected {
+                return Err(Refusal::hostile(format!("lies where {expected:?} should be, and says {declared:?}")));
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, parent: &mut Pom, path: &[&str], text: &str) {
         let coordinates = match path {
             ["project", "groupId"] => &mut self.group,
             ["project", "artifactId"] => &mut self.artifact,
             ["project", "version"] => &mut self.version,
+            ["project", "packaging"] => &mut self.packaging,
             ["project", "name"] => &mut self.name,
             ["project", "description"] => &mut self.description,
             ["project", "parent", "groupId"] => &mut parent.group,
+            ["project", "parent", "artifactId"] => &mut parent.artifact,
             ["project", "parent", "version"] => &mut parent.version,
             ["project", "licenses", "license", "name"] => {
                 self.licenses.push(text.to_owned());
@@ -168,7 +194,7 @@ impl Pom {
 }
 
 /// The character of an entity that XML itself defines; empty for others.
-fn predefined(name: &[u8]) -> &'static str {
+pub(crate) fn predefined(name: &[u8]) -> &'static str {
     match name {
         b"amp" => "&",
         b"lt" => "<",
@@ -185,13 +211,14 @@ mod tests {
 
     #[test]
     fn a_pom_inherits_from_its_parent_and_not_from_its_dependencies() {
-        let text = "<?xml version='1.0'?><project><parent><groupId>g</groupId><version>1</version></parent>
+        let text = "<?xml version='1.0'?><project><parent><groupId>g</groupId><artifactId>p</artifactId><version>1</version></parent>
             <artifactId>a</artifactId><description>x &amp; <![CDATA[y]]></description>
             <dependencies><dependency><groupId>other</groupId><artifactId>b</artifactId></dependency></dependencies>
             <licenses><license><name>MIT</name></license></licenses></project>";
         let pom = Pom::read(text.as_bytes()).expect("a POM");
         assert_eq!((pom.group.as_str(), pom.artifact.as_str(), pom.version.as_str()), ("g", "a", "1"));
-        assert_eq!((pom.description.as_str(), pom.licenses), ("x & y", vec!["MIT".to_owned()]));
+        assert_eq!((pom.description.as_str(), &pom.licenses), ("x & y", &vec!["MIT".to_owned()]));
+        assert_eq!((pom.packaging.as_str(), pom.parent.as_str()), ("jar", "g:p:1"));
     }
 
     #[test]

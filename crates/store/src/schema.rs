@@ -318,4 +318,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0059_javascript_packages.sql"),
         postgres: include_str!("../migrations/postgres/0059_javascript_packages.sql"),
     },
+    Migration {
+        version: 60,
+        name: "java_packages",
+        sqlite: include_str!("../migrations/sqlite/0060_java_packages.sql"),
+        postgres: include_str!("../migrations/postgres/0060_java_packages.sql"),
+    },
 ];

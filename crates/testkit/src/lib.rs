@@ -10,6 +10,7 @@ mod clock;
 mod engine;
 mod idp;
 mod mail;
+pub mod maven;
 pub mod npm;
 pub mod python;
 mod server;

@@ -28,6 +28,10 @@ pub enum ConfigureCommand {
     Npm(ClientArgs),
     /// Print or write .yarnrc.yml, which yarn reads from version 2 on
     Yarn(ClientArgs),
+    /// Print or write settings.xml of Maven, to install and to publish
+    Maven(ClientArgs),
+    /// Print or write an init script of Gradle, to install
+    Gradle(ClientArgs),
 }
 
 /// Options of each client.
@@ -68,6 +72,8 @@ struct Addresses {
     legacy: String,
     /// The registry of npm, with a slash at its end.
     npm: String,
+    /// The repository of Maven, with a slash at its end.
+    java: String,
 }
 
 /// Where the account of a client belongs, from the address of the package hosts; and its file.
@@ -87,6 +93,8 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
         ConfigureCommand::Twine(args) => (args, in_netrc, twine),
         ConfigureCommand::Npm(args) => (args, in_npm_auth, npm),
         ConfigureCommand::Yarn(args) => (args, in_npm_account, yarn),
+        ConfigureCommand::Maven(args) => (args, in_maven_account, maven),
+        ConfigureCommand::Gradle(args) => (args, in_maven_account, gradle),
     };
     let url = match &args.libraries_url {
         Some(url) => public_url("libraries-url", url)?,
@@ -98,6 +106,7 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
         simple: format!("{base}/python{scope}/simple/"),
         legacy: format!("{base}/python{scope}/legacy/"),
         npm: format!("{base}/javascript{scope}/"),
+        java: format!("{base}/java{scope}/"),
     };
     args.writing.run(&args.root.clone().map_or_else(home, Ok)?, &[render(&addresses)])?;
     note(&account(&url));
@@ -113,14 +122,20 @@ fn in_netrc(url: &str) -> String {
 }
 
 fn in_npm_auth(_: &str) -> String {
-    "account: set BOWLINE_NPM_AUTH to the base64 of USERNAME:PASSWORD, without line breaks, as `bowline auth pull-token create \
-     --parent ORG --repository javascript` prints them\n"
+    "account: set BOWLINE_NPM_AUTH to the base64 of USERNAME:PASSWORD, as `bowline auth pull-token create --parent ORG \
+     --repository javascript` prints them: printf %s USERNAME:PASSWORD | base64 | tr -d '\\n'\n"
         .into()
 }
 
 fn in_npm_account(_: &str) -> String {
     "account: set BOWLINE_NPM_ACCOUNT to USERNAME:PASSWORD, as `bowline auth pull-token create --parent ORG --repository \
      javascript` prints them\n"
+        .into()
+}
+
+fn in_maven_account(_: &str) -> String {
+    "account: set BOWLINE_MAVEN_USERNAME and BOWLINE_MAVEN_PASSWORD, as `bowline auth pull-token create --parent ORG --repository \
+     java` prints them\n"
         .into()
 }
 
@@ -191,6 +206,53 @@ fn yarn(addresses: &Addresses) -> ClientFile {
     file(".yarnrc.yml", text)
 }
 
+/// As the mirror of all repositories, so that plugins and dependencies of projects come from nowhere else; `mvn deploy` publishes
+/// there, whatever projects say.
+fn maven(addresses: &Addresses) -> ClientFile {
+    let url = &addresses.java;
+    let text = format!(
+        "<settings>\n  <mirrors>\n    <mirror><id>bowline</id><mirrorOf>*</mirrorOf><url>{url}</url></mirror>\n  </mirrors>\n  \
+         <servers>\n    <server>\n      <id>bowline</id>\n      <username>${{env.BOWLINE_MAVEN_USERNAME}}</username>\n      \
+         <password>${{env.BOWLINE_MAVEN_PASSWORD}}</password>\n    </server>\n  </servers>\n  <profiles>\n    <profile>\n      \
+         <id>bowline</id>\n      <properties>\n        \
+         <altDeploymentRepository>bowline::{url}</altDeploymentRepository>\n      </properties>\n      <repositories>\n        \
+         <repository>\n          <id>central</id>\n          <url>{url}</url>\n          \
+         <snapshots><enabled>true</enabled></snapshots>\n        </repository>\n      </repositories>\n    </profile>\n  \
+         </profiles>\n  <activeProfiles>\n    <activeProfile>bowline</activeProfile>\n  </activeProfiles>\n</settings>\n"
+    );
+    file(".m2/settings.xml", text)
+}
+
+/// In place of all repositories of projects, their builds and their plugins.
+fn gradle(addresses: &Addresses) -> ClientFile {
+    let text = GRADLE.replace("ADDRESS", &addresses.java);
+    file(".gradle/init.d/bowline.gradle", text)
+}
+
+const GRADLE: &str = r#"// Dependencies and plugins of all projects come from this repository alone.
+def bowline = { repositories ->
+  repositories.maven {
+    name = 'bowline'
+    url = uri('ADDRESS')
+    credentials {
+      username = System.getenv('BOWLINE_MAVEN_USERNAME') ?: ''
+      password = System.getenv('BOWLINE_MAVEN_PASSWORD') ?: ''
+    }
+  }
+}
+def only = { repositories ->
+  bowline(repositories)
+  repositories.all { repository ->
+    if (repository.name != 'bowline') { repositories.remove(repository) }
+  }
+}
+settingsEvaluated { settings -> only(settings.pluginManagement.repositories) }
+allprojects {
+  only(buildscript.repositories)
+  only(repositories)
+}
+"#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,18 +281,22 @@ mod tests {
             simple: "https://h/python/simple/".into(),
             legacy: "https://h/python/legacy/".into(),
             npm: "https://h:1/javascript/~a/".into(),
+            java: "https://h/java/".into(),
         };
         for (render, counts) in [
-            (pip as Render, [1, 0, 0]),
-            (uv, [1, 1, 0]),
-            (pdm, [1, 1, 0]),
-            (poetry, [1, 1, 0]),
-            (twine, [0, 1, 0]),
-            (npm, [0, 0, 1]),
-            (yarn, [0, 0, 1]),
+            (pip as Render, [1, 0, 0, 0]),
+            (uv, [1, 1, 0, 0]),
+            (pdm, [1, 1, 0, 0]),
+            (poetry, [1, 1, 0, 0]),
+            (twine, [0, 1, 0, 0]),
+            (npm, [0, 0, 1, 0]),
+            (yarn, [0, 0, 1, 0]),
+            (maven, [0, 0, 0, 3]),
+            (gradle, [0, 0, 0, 1]),
         ] {
             let ClientFile { path, text } = render(&addresses);
-            let found = [&addresses.simple, &addresses.legacy, &addresses.npm].map(|url| text.matches(url).count());
+            let urls = [&addresses.simple, &addresses.legacy, &addresses.npm, &addresses.java];
+            let found = urls.map(|url| text.matches(url).count());
             assert_eq!(found, counts, "{}: {text}", path.display());
         }
         assert!(npm(&addresses).text.contains("\n//h:1/javascript/~a/:_auth=${BOWLINE_NPM_AUTH}\n"));

@@ -33,10 +33,11 @@ pub(super) fn read(name: &str, text: &str) -> Result<LockFile, String> {
         "pnpm-lock.yaml" => javascript_lock_files::pnpm(text),
         "yarn.lock" => javascript_lock_files::yarn(text),
         "bun.lock" => javascript_lock_files::bun(text),
+        "gradle.lockfile" | "buildscript-gradle.lockfile" => Ok(gradle(text)),
         _ if name.starts_with("pylock.") && extension == "toml" => python(text, "packages"),
         _ if extension == "txt" => Ok(requirements(text)),
         _ => Err("is no lock file by its name: uv.lock, poetry.lock, pdm.lock, pylock.toml, requirements.txt, \
-                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock or bun.lock"
+                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock, bun.lock or gradle.lockfile"
             .into()),
     }
 }
@@ -68,6 +69,20 @@ impl LockFile {
         // Such files come from anyone who proposes a change, and this is shown in a terminal.
         self.others.insert(format!("{name} ({how})").replace(char::is_control, " "));
     }
+}
+
+/// Lines of group, artifact and version, with the configurations that have them.
+fn gradle(text: &str) -> LockFile {
+    let mut file = LockFile::new(Ecosystem::Java);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in lines.filter(|line| !line.starts_with("empty=")) {
+        let coordinates = line.split('=').next().unwrap_or_default();
+        match coordinates.split(':').collect::<Vec<_>>()[..] {
+            [group, artifact, version] => file.pin("maven", &format!("{group}/{artifact}"), version),
+            _ => file.leave_out(line, "not group:artifact:version"),
+        }
+    }
+    file
 }
 
 fn python(text: &str, list: &str) -> Result<LockFile, String> {
@@ -204,6 +219,15 @@ mod tests {
         let versions = vec!["pkg:pypi/bar@2.0".into(), "pkg:pypi/foo@1.0".into()];
         let others = ["-e ./here (not pinned)", "baz>=1 (not pinned)", "qux @ https://h/q.whl (not pinned)"];
         assert_eq!(read_all("requirements.txt", text), (versions, others.map(String::from).to_vec()));
+    }
+
+    #[test]
+    fn lock_files_of_gradle() {
+        let text = "# This is a Gradle generated file for dependency locking.\ncom.acme:tool:1.0=compileClasspath,runtimeClasspath\n\
+                    org.a:b:2.0-rc-1=x\nodd line\nempty=annotationProcessor\n";
+        let versions = vec!["pkg:maven/com.acme/tool@1.0".into(), "pkg:maven/org.a/b@2.0-rc-1".into()];
+        let others = vec!["odd line (not group:artifact:version)".into()];
+        assert_eq!(read_all("gradle.lockfile", text), (versions, others));
     }
 
     #[test]

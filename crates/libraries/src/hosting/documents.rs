@@ -2,20 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::io::{Read as _, Write as _};
 
-use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests};
+use bowline_contract::bowline::libraries::v1::{MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Entry, TtlCache, Vault};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use bowline_versions::order_key;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use prost::Message as _;
 
 use super::Hosting;
+use super::files::Checksums;
 use super::package::PackageFile;
+use super::packed::PackedManifests;
+use super::upstream_files::MissingFile;
 use super::upstreams::{self, UpstreamRow};
 use crate::ecosystems::Language;
 
@@ -32,8 +31,6 @@ const ANSWERS: usize = 20_000;
 /// Documents of an upstream, and how many are forgotten at once where there are as many.
 const DOCUMENTS: i64 = 10_000;
 const FORGOTTEN: i64 = 100;
-/// Bytes of the manifests of a package: documents have 32 MiB at most.
-const UNPACKED: u64 = 128 << 20;
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -125,35 +122,6 @@ pub struct NewDocument {
     pub manifests: PackedManifests,
 }
 
-/// Manifests as they are stored: compressed, since versions repeat each other. Empty without any.
-#[derive(Debug, Default)]
-pub struct PackedManifests(Vec<u8>);
-
-impl PackedManifests {
-    /// Compresses manifests, which takes long enough for a thread that may wait.
-    ///
-    /// # Errors
-    /// INTERNAL: the encoder failed, which it does not in memory.
-    pub fn pack(manifests: &UpstreamManifests) -> Result<PackedManifests> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(&manifests.encode_to_vec()).map_err(Error::internal)?;
-        Ok(PackedManifests(encoder.finish().map_err(Error::internal)?))
-    }
-
-    /// The manifests themselves.
-    ///
-    /// # Errors
-    /// INTERNAL: they are damaged.
-    pub fn unpack(&self) -> Result<UpstreamManifests> {
-        let mut bytes = Vec::new();
-        if !self.0.is_empty() {
-            let mut decoder = GzDecoder::new(self.0.as_slice()).take(UNPACKED);
-            decoder.read_to_end(&mut bytes).map_err(Error::internal)?;
-        }
-        UpstreamManifests::decode(bytes.as_slice()).map_err(Error::internal)
-    }
-}
-
 /// What an upstream did not have, or did not answer, a moment ago.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -177,7 +145,11 @@ impl Memory {
     }
 
     fn put(&self, ask: &Ask, outcome: Outcome, now: Micros) {
-        let key = (ask.upstream.key().to_owned(), ask.package.clone());
+        self.put_of(&ask.upstream, ask.package.clone(), outcome, now);
+    }
+
+    fn put_of(&self, upstream: &UpstreamAccess, package: String, outcome: Outcome, now: Micros) {
+        let key = (upstream.key().to_owned(), package);
         let ttl = if outcome == Outcome::Absent { ABSENT } else { FAILED };
         self.0.change(key, now, |_| (Some(Entry { until: now.saturating_add(ttl), value: outcome }), ()));
     }
@@ -188,7 +160,7 @@ impl Memory {
 pub(super) struct DocumentHead {
     etag: String,
     last_modified: String,
-    serial: i64,
+    pub(super) serial: i64,
     /// Length of the stored document and the manifests beside it in bytes.
     length: i64,
     /// When the upstream confirmed it last.
@@ -252,8 +224,14 @@ impl DocumentRow {
             is_malware: false,
             is_stored: false,
             url: file.url.clone(),
+            checksums: Checksums::default(),
         };
         self.document.files.iter().map(file).collect()
+    }
+
+    /// Plugins of Maven, if the package is a group of them.
+    pub(super) fn plugins(&self) -> &[MavenPlugin] {
+        &self.document.plugins
     }
 
     /// Tags with the versions that they stand for.
@@ -314,6 +292,11 @@ impl Hosting {
             self.memory.put(ask, outcome, now);
         }
         Ok(())
+    }
+
+    /// Notes that an upstream has no such file.
+    pub fn note_absent(&self, file: &MissingFile) {
+        self.memory.put_of(&file.upstream, file.path(), Outcome::Absent, self.pipeline.clock.now());
     }
 
     /// Notes that an upstream takes long to answer: its old answer is used for some seconds, or until the new one comes.

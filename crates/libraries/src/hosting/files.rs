@@ -9,6 +9,14 @@ use bowline_store::{ReadTx, Row, Value};
 use crate::ecosystems::Language;
 use crate::policy::purl;
 
+/// Digests that clients of Maven verify a file by, in lower-case hex; empty for files of other ecosystems.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checksums {
+    pub md5: String,
+    pub sha1: String,
+    pub sha512: String,
+}
+
 /// A file as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileRow {
@@ -21,6 +29,7 @@ pub(super) struct FileRow {
     pub(super) requires_python: String,
     pub(super) created_at: Micros,
     pub(super) is_deleted: bool,
+    pub(super) checksums: Checksums,
 }
 
 impl FileRow {
@@ -31,7 +40,7 @@ impl FileRow {
 }
 
 const COLUMNS: &str = "name, sort_key, size_bytes, sha256, metadata_sha256, requires_python, created_at, \
-                       deleted_at IS NOT NULL";
+                       deleted_at IS NOT NULL, md5, sha1, sha512";
 
 fn read(row: &Row<'_>) -> Result<FileRow> {
     Ok(FileRow {
@@ -43,6 +52,7 @@ fn read(row: &Row<'_>) -> Result<FileRow> {
         requires_python: row.text(5)?,
         created_at: row.int(6)?,
         is_deleted: row.bool(7)?,
+        checksums: Checksums { md5: row.text(8)?, sha1: row.text(9)?, sha512: row.text(10)? },
     })
 }
 

@@ -124,6 +124,17 @@ impl Bound {
     }
 }
 
+/// Whether what the policies of an organization say of files depends on licenses.
+pub(super) async fn needs_licenses(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<bool, Error> {
+    for mode in [Mode::Enforced, Mode::Log] {
+        let found = policies::named_in_force(tx, organization, language, mode).await?;
+        if found.is_some_and(|(_, _, policy)| !policy.blocked_licenses.is_empty()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether a refusal is of the package rather than of some versions, as far as it says.
 fn is_of_all_versions(refusal: &Refusal) -> bool {
     match refusal {

@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bowline_authn::crypto::sha256;
 use bowline_contract::bowline::libraries::v1::rpc::javascript_host as operations;
-use bowline_contract::bowline::libraries::v1::{
-    HostedFile, JavascriptDeletion, JavascriptDeprecation, JavascriptVersion,
-};
+use bowline_contract::bowline::libraries::v1::{JavascriptDeletion, JavascriptDeprecation, JavascriptVersion};
 use bowline_core::{Error, Reason, Result, Uidp, hex};
 use bowline_pipeline::{Change, Changed, ResourceSnapshot};
 use bowline_resources::kinds::PACKAGE_VERSION;
@@ -99,7 +97,7 @@ impl Hosting {
         let read = self.pipeline.db.read(move |tx| {
             let (client, path, name) = of.clone();
             Box::pin(async move {
-                let group = group(tx, &client, path.as_deref()).await?;
+                let group = views::group_to_publish::<Npm>(tx, &client, path.as_deref()).await?;
                 let target = Target::find(tx, &group, &name).await?;
                 let mut manifests = manifests::of_package(tx, &target.repository, &name).await?;
                 let modified_at = tags::changed_at(tx, &target.repository, &name).await?;
@@ -132,7 +130,7 @@ impl Hosting {
             let job = job.clone();
             Box::pin(async move {
                 let (client, path, name, revision, warnings) = &*job;
-                let group = group(tx, client, path.as_deref()).await?;
+                let group = views::group_to_publish::<Npm>(tx, client, path.as_deref()).await?;
                 let target = Target::find(tx, &group, name).await?;
                 target.require_revision(revision.as_deref())?;
                 deprecate(tx, client, &group, &target, warnings).await.map_err(HostError::from)
@@ -158,7 +156,7 @@ impl Hosting {
             let job = job.clone();
             Box::pin(async move {
                 let (client, path, name, revision, remaining) = &*job;
-                let group = group(tx, client, path.as_deref()).await?;
+                let group = views::group_to_publish::<Npm>(tx, client, path.as_deref()).await?;
                 let target = Target::find(tx, &group, name).await?;
                 target.require_revision(Some(revision))?;
                 delete(tx, client, &group, &target, remaining.as_ref()).await.map_err(HostError::from)
@@ -185,7 +183,7 @@ impl Hosting {
             let job = job.clone();
             Box::pin(async move {
                 let (client, path, name, tag, version) = &*job;
-                let group = group(tx, client, path.as_deref()).await?;
+                let group = views::group_to_publish::<Npm>(tx, client, path.as_deref()).await?;
                 let target = Target::find(tx, &group, name).await?;
                 let written = match version {
                     Some(version) => set_tag(tx, client, &group, &target, (tag, version)).await,
@@ -196,14 +194,6 @@ impl Hosting {
         });
         written.await
     }
-}
-
-/// The group that a path names, or the caller's organization, where the caller may publish.
-async fn group(tx: &mut ReadTx, client: &HostClient, path: Option<&str>) -> std::result::Result<Uidp, HostError> {
-    let group = views::scope::<Npm, <Npm as Protocol>::Publish>(tx, client, path).await?;
-    let allowed = client.visit.authorize_at::<<Npm as Protocol>::Publish>(tx, &group, HostedFile::default()).await;
-    allowed.map_err(|error| views::hidden::<Npm>(error, path))?;
-    Ok(group)
 }
 
 async fn deprecate(

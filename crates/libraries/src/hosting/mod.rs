@@ -9,13 +9,18 @@
 //! `python`.
 
 mod documents;
+mod facts;
 mod files;
 mod gate;
+mod java;
+mod java_changes;
+mod java_metadata;
 mod javascript;
 mod javascript_changes;
 mod manifests;
 mod notes;
 mod package;
+mod packed;
 mod pages;
 mod protocols;
 mod publishing;
@@ -24,6 +29,7 @@ mod repositories;
 mod reservations;
 mod served;
 mod serving;
+mod snapshots;
 mod tags;
 mod upstream_files;
 pub mod upstreams;
@@ -42,21 +48,26 @@ use bowline_store::StoreError;
 use crate::policy::decide::Refusal;
 
 pub use bowline_contract::bowline::libraries::v1::{
-    UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
+    MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
-pub use documents::{Answer, Ask, NewDocument, PackedManifests, UpstreamAccess};
+pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
+pub(crate) use facts::{UpstreamFacts, upstream_facts};
+pub use files::Checksums;
+pub use java::address as java_address;
+pub use java_changes::JavaDigests;
+pub use java_metadata::{JavaMetadata, Snapshot, SnapshotFile, list_time};
 pub use javascript::{Packument, PackumentVersion};
 pub use javascript_changes::OwnPackument;
 pub use notes::flush as flush_notes;
-pub(crate) use package::{UpstreamFacts, upstream_facts};
+pub use packed::PackedManifests;
 pub use pages::RenderedPage;
-pub use protocols::{Npm, Protocol, Python};
-pub use publishing::{NewBlob, NewFile, NewManifest, Published, Publishing};
+pub use protocols::{Maven, Npm, Protocol, Python};
+pub use publishing::{NewBlob, NewFile, NewManifest, NewPom, Published, Publishing};
 pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
 pub use serving::{File, FileName};
-pub use upstream_files::MissingFile;
+pub use upstream_files::{FetchedFacts, MissingFile};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     reservations::register(upstreams::register(versions::register(handlers)))
@@ -101,6 +112,8 @@ pub enum HostError {
     Failed(Error),
     /// A policy withholds the package or version.
     Withheld(Withheld),
+    /// A policy withholds the version; whether the file exists at the upstream is not known.
+    WithheldIfThere(Withheld, Box<MissingFile>),
     /// An upstream does not give a file as its index says; one sentence for people.
     Upstream(String),
     /// The caller belongs to no organization and may read several: their names, to choose one from.

@@ -4,15 +4,18 @@
 //! publishes or ever published, is never requested from an upstream: it would tell others which names are private, and the answer could
 //! come from anyone who takes the name there. Of upstreams, the first that has the package counts, whole.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::documents::{self, Ask, DocumentHead, DocumentRow, Outcome, UpstreamAccess};
+use super::files::Checksums;
+use super::protocols::{Npm, Protocol, Python};
 use super::repositories::Repository;
 use super::served::ServedVersion;
 use super::serving::FileName;
+use super::upstream_files::MissingFile;
 use super::views::View;
 use super::{Hosting, reservations, upstream_files, upstreams};
 use crate::ecosystems::Language;
@@ -76,6 +79,7 @@ pub(super) struct PackageFile {
     pub(super) is_stored: bool,
     /// Address of its bytes at the upstream.
     pub(super) url: String,
+    pub(super) checksums: Checksums,
 }
 
 impl Package {
@@ -100,15 +104,39 @@ impl Package {
     }
 }
 
+/// Finds the package of a file, as the protocol has files.
+pub(super) trait LocateFile: Protocol {
+    /// The package with the file, if that is there.
+    ///
+    /// # Errors
+    /// NOT_FOUND, or UNAVAILABLE if an upstream cannot be asked, so that no one knows.
+    fn locate_file(
+        tx: &mut ReadTx,
+        hosting: &Hosting,
+        view: &View,
+        name: &str,
+        file: &FileName,
+        now: Micros,
+    ) -> impl Future<Output = Result<Located<Package>>> + Send {
+        locate_file(tx, hosting, view, (Self::LANGUAGE, name), file, now)
+    }
+}
+
+impl LocateFile for Python {}
+
+impl LocateFile for Npm {}
+
 /// Where something of a package is, or whom to ask.
 #[derive(Debug)]
 pub(super) enum Located<T> {
     Here(T),
     Ask(Box<Ask>),
+    /// Fetch what says more of it, and look again.
+    Fetch(Box<MissingFile>),
 }
 
 /// What is known of a package at an upstream.
-enum Known {
+pub(super) enum Known {
     Fresh(DocumentHead),
     /// Confirmed too long ago, by an upstream that does not answer now.
     Old(DocumentHead),
@@ -120,7 +148,13 @@ enum Known {
 }
 
 impl Known {
-    fn of(hosting: &Hosting, upstream: &Uidp, name: &str, document: Option<DocumentHead>, now: Micros) -> Known {
+    pub(super) fn of(
+        hosting: &Hosting,
+        upstream: &Uidp,
+        name: &str,
+        document: Option<DocumentHead>,
+        now: Micros,
+    ) -> Known {
         match (document, hosting.memory.outcome(upstream, name, now)) {
             (Some(document), _) if document.is_fresh(now) => Known::Fresh(document),
             (None, Some(Outcome::Absent)) => Known::Absent,
@@ -220,7 +254,7 @@ impl Location {
 }
 
 /// The upstreams of an organization that may be asked for a name, in their order: none for its own names.
-async fn requestable(
+pub(super) async fn requestable(
     tx: &mut ReadTx,
     hosting: &Hosting,
     organization: &Uidp,
@@ -236,13 +270,13 @@ async fn requestable(
         .collect()
 }
 
-fn silent(upstream: &UpstreamAccess) -> Error {
+pub(super) fn silent(upstream: &UpstreamAccess) -> Error {
     let text = format!("the upstream {} does not answer: try again in a few seconds", upstream.name);
     Error::new(Reason::Unavailable, text)
 }
 
 /// The nearest repository of a view that has a package.
-async fn repository(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Repository>> {
+pub(super) async fn repository(tx: &mut ReadTx, view: &View, name: &str) -> Result<Option<Repository>> {
     let sql = "SELECT 1 FROM hosted_files WHERE repository = $1 AND package = $2 AND deleted_at IS NULL LIMIT 1";
     for repository in &view.repositories {
         let params = [Value::from(repository.uid.as_str()), Value::from(name)];
@@ -275,6 +309,7 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
             is_malware: false,
             is_stored: true,
             url: String::new(),
+            checksums: Checksums::default(),
         })
     };
     let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
@@ -284,11 +319,11 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
 
 /// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
 /// A name in another case is one too: the question alone would tell others what it is.
-async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Language, name: &str) -> Result<bool> {
-    let name = &language.owned(name);
+pub(super) async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Language, name: &str) -> Result<bool> {
+    let published = language.published(name);
     let UidRange { lower, upper } = UidRange::below(organization.as_str());
     let sql = "SELECT 1 FROM hosted_files WHERE package = $1 AND repository >= $2 AND repository < $3 LIMIT 1";
-    let params = [Value::from(name), Value::from(&lower), Value::from(&upper)];
+    let params = [Value::from(&published), Value::from(&lower), Value::from(&upper)];
     let published = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
     Ok(published.is_some() || reservations::has(tx, organization.as_str(), language, name).await?)
 }
@@ -301,8 +336,12 @@ pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Langua
         return Ok(());
     }
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
-        let document = documents::find(tx, &row.uid, name).await?.filter(|_| row.language == language);
-        if document.is_some_and(|document| document.has_files()) {
+        if row.language != language {
+            continue;
+        }
+        let document = documents::find(tx, &row.uid, name).await?;
+        let is_known = document.is_some_and(|document| document.has_files());
+        if is_known || upstream_files::count(tx, &row.uid, name).await? > 0 {
             let text = format!(
                 "the upstream {} has a package {name}, which the organization installs: publish under another name, or \
                  have an owner reserve this one",
@@ -317,7 +356,7 @@ pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Langua
 /// The package as its document and the files that are stored say. A stored file keeps its digest, whatever the document says
 /// now. One that the document has lost is there for those who name it, `with_lost`; a page does not show it, since upstreams
 /// delete what is malicious.
-async fn of_upstream(
+pub(super) async fn of_upstream(
     tx: &mut ReadTx,
     language: Language,
     upstream: &UpstreamAccess,
@@ -349,49 +388,6 @@ async fn of_upstream(
     let (name, repository) = (name.to_owned(), upstream.uid.clone());
     let tags = document.map(DocumentRow::tags).unwrap_or_default();
     Ok(Package { name, repository, upstream: Some(upstream.clone()), files, tags })
-}
-
-/// What the upstreams of an organization were last known to say of a version.
-#[derive(Clone, Default)]
-pub(crate) struct UpstreamFacts {
-    /// The license that a fetched file of it declares; empty if none was fetched.
-    pub(crate) license: String,
-    /// When its first file became public, where that is known.
-    pub(crate) published_at: Option<Micros>,
-}
-
-/// The facts of the versions of a package that comes from an upstream, by their sort keys; none if no document here has it, or
-/// the name is the organization's own.
-pub(crate) async fn upstream_facts(
-    tx: &mut ReadTx,
-    organization: &Uidp,
-    language: Language,
-    name: &str,
-) -> Result<HashMap<Vec<u8>, UpstreamFacts>> {
-    let mut facts: HashMap<Vec<u8>, UpstreamFacts> = HashMap::new();
-    if is_own(tx, organization, language, name).await? {
-        return Ok(facts);
-    }
-    for row in upstreams::of_organization(tx, organization.as_str()).await? {
-        let Some(document) = documents::find(tx, &row.uid, name).await?.filter(|_| row.language == language) else {
-            continue;
-        };
-        for file in document.files(language) {
-            let known = facts.entry(file.sort_key).or_default();
-            known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
-            known.license = file.license;
-        }
-        for stored in upstream_files::stored_files(tx, &row.uid, name).await? {
-            let file = stored.file(language);
-            let known = facts.entry(file.sort_key).or_default();
-            known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
-            if !file.license.is_empty() {
-                known.license = file.license;
-            }
-        }
-        break;
-    }
-    Ok(facts)
 }
 
 pub(super) fn absent(name: &str) -> Error {

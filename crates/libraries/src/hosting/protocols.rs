@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_contract::bowline::libraries::v1::rpc::{javascript_host, python_host};
+use bowline_contract::bowline::libraries::v1::rpc::{java_host, javascript_host, python_host};
 
 use crate::ecosystems::Language;
 
@@ -29,4 +29,13 @@ impl Protocol for Npm {
     const LANGUAGE: Language = Language::JavaScript;
     type Read = javascript_host::ReadPackages;
     type Publish = javascript_host::PublishFile;
+}
+
+/// The repository of Maven.
+pub struct Maven;
+
+impl Protocol for Maven {
+    const LANGUAGE: Language = Language::Java;
+    type Read = java_host::ReadPackages;
+    type Publish = java_host::PublishFile;
 }

@@ -1,15 +1,15 @@
 //! Publishing a file: an upload to a group, whose bytes are durable before the rows that name them.
 
-use bowline_contract::bowline::libraries::v1::HostedFile;
 use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
 use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
-use super::files::{self, FileRow};
+use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
-use super::{HostClient, HostError, Hosting, manifests, package, repositories, tags, views};
+use super::{HostClient, HostError, Hosting, java_changes, manifests, package, repositories, tags, views};
+use crate::ecosystems::Language;
 
 /// A file on its way to a group.
 #[derive(Debug)]
@@ -44,6 +44,18 @@ pub struct NewFile {
     pub metadata: Option<NewBlob>,
     /// What clients resolve and install it by, if it is npm's.
     pub manifest: Option<NewManifest>,
+    pub checksums: Checksums,
+    /// What it says of its version, if it is a POM.
+    pub pom: Option<NewPom>,
+}
+
+/// What a POM says of its version, beside the license.
+#[derive(Clone, Debug)]
+pub struct NewPom {
+    /// What kind of thing it describes, such as `jar`.
+    pub packaging: String,
+    /// `group:artifact:version` of the POM that it inherits from; empty without.
+    pub parent_pom: String,
 }
 
 /// What npm's clients are told of a version beside its file.
@@ -85,12 +97,7 @@ impl Hosting {
         let (of, path) = (client.clone(), path.map(str::to_owned));
         let read = self.pipeline.db.read(move |tx| {
             let (client, path) = (of.clone(), path.clone());
-            Box::pin(async move {
-                let group = views::scope::<P, P::Publish>(tx, &client, path.as_deref()).await?;
-                let allowed = client.visit.authorize_at::<P::Publish>(tx, &group, HostedFile::default()).await;
-                allowed.map_err(|error| views::hidden::<P>(error, path.as_deref()))?;
-                Ok::<_, HostError>(group)
-            })
+            Box::pin(async move { views::group_to_publish::<P>(tx, &client, path.as_deref()).await })
         });
         let group = read.await?;
         let upload = self.registry.begin_file(client.subject(), &group, id).await?;
@@ -141,6 +148,7 @@ async fn publish<P: Protocol>(
         requires_python: file.requires_python.clone(),
         created_at: client.now(),
         is_deleted: false,
+        checksums: file.checksums.clone(),
     };
     let hosted = files::snapshot(group, language, &file.package, &file.version, &row);
     let call = client.visit.authorize_change_at::<P::Publish>(tx, group, hosted.clone()).await?;
@@ -155,8 +163,12 @@ async fn publish<P: Protocol>(
         return same(&before, &row).map(|()| Published::Same);
     }
     package::require_name(tx, group, language, &file.package).await?;
-    if file.manifest.is_some() {
-        require_new_version(tx, &repository, file, &row).await?;
+    let stored = version(tx, &repository, &file.package, &row.sort_key).await?;
+    if let Some(stored) =
+        stored.as_deref().filter(|stored| file.manifest.is_some() || is_other_spelling::<P>(stored, file))
+    {
+        let text = format!("{} is the version {stored}, which exists: publish another version", file.version);
+        return Err(Error::new(Reason::AlreadyExists, text));
     }
     let mut replaced = Vec::new();
     for part in std::iter::once(&file.content).chain(&file.metadata) {
@@ -170,7 +182,12 @@ async fn publish<P: Protocol>(
         manifests::insert(tx, &repository, (&file.package, &row.sort_key), manifest).await?;
         changes.extend(tags::set_for_new(tx, client, (group, &repository), file, manifest).await?);
     }
-    repositories::note_change(tx, &repository, 1).await?;
+    let mut gone = 0;
+    if let Some(pom) = &file.pom {
+        java_changes::describe(tx, &repository, (&file.package, &row.sort_key), (&file.license, pom)).await?;
+        gone = java_changes::remove_old_builds(tx, &repository, (&file.package, &file.version)).await?;
+    }
+    repositories::note_change(tx, &repository, 1 - gone).await?;
     let changed = Changed::many(changes, ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
     Ok(Published::New(replaced))
@@ -186,17 +203,17 @@ fn same(before: &FileRow, row: &FileRow) -> Result<()> {
     Err(Error::new(Reason::AlreadyExists, format!("{} {taken}: publish another version", row.name)))
 }
 
-/// Refuses a version that is there in another spelling, where each has one file: builds of npm's versions do not tell them apart.
-async fn require_new_version(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileRow) -> Result<()> {
+/// Whether a version is there in another spelling, where each has a directory of its own: who chooses one of a range would take
+/// them for one version.
+fn is_other_spelling<P: Protocol>(stored: &str, file: &NewFile) -> bool {
+    P::LANGUAGE == Language::Java && stored != file.version
+}
+
+/// A version of a package as it was spelled when its first file came.
+async fn version(tx: &mut WriteTx, repository: &Uidp, package: &str, sort_key: &[u8]) -> Result<Option<String>> {
     let sql = "SELECT version FROM hosted_versions WHERE repository = $1 AND package = $2 AND sort_key = $3";
-    let params = [Value::from(repository.as_str()), Value::from(&file.package), Value::from(row.sort_key.as_slice())];
-    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
-        None => Ok(()),
-        Some(version) => {
-            let text = format!("{} is the version {version}, which exists: publish another version", file.version);
-            Err(Error::new(Reason::AlreadyExists, text))
-        }
-    }
+    let params = [Value::from(repository.as_str()), Value::from(package), Value::from(sort_key)];
+    tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await
 }
 
 async fn insert(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileRow) -> Result<()> {
@@ -212,8 +229,8 @@ async fn insert(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileR
     ];
     tx.execute(sql, &params).await?;
     let sql = "INSERT INTO hosted_files (repository, package, name, sort_key, size_bytes, sha256, metadata_sha256,
-                                         requires_python, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+                                         requires_python, created_at, md5, sha1, sha512)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     let params = [
         Value::from(repository.as_str()),
         Value::from(&file.package),
@@ -224,6 +241,9 @@ async fn insert(tx: &mut WriteTx, repository: &Uidp, file: &NewFile, row: &FileR
         Value::from(&row.metadata_sha256),
         Value::from(&row.requires_python),
         Value::Int(row.created_at),
+        Value::from(&row.checksums.md5),
+        Value::from(&row.checksums.sha1),
+        Value::from(&row.checksums.sha512),
     ];
     tx.execute(sql, &params).await?;
     Ok(())

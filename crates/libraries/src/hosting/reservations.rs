@@ -55,7 +55,8 @@ impl ReservationRow {
 /// Whether an organization has reserved a normalized name.
 pub(super) async fn has(tx: &mut ReadTx, organization: &str, language: Language, name: &str) -> Result<bool> {
     let reserved = of_organization(tx, organization).await?;
-    Ok(reserved.iter().any(|row| row.language == language && matches(&row.pattern, name)))
+    let name = language.owned(name);
+    Ok(reserved.iter().any(|row| row.language == language && matches(&row.pattern, &name)))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -74,18 +75,21 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    let Some((language @ (Language::Python | Language::JavaScript), false)) = Language::of_wire(ecosystem) else {
-        refuse("ecosystem", "must be PYTHON or JAVASCRIPT: names of other ecosystems cannot be reserved yet");
+    let Some((language, false)) = Language::of_wire(ecosystem) else {
+        refuse("ecosystem", "must be PYTHON, JAVASCRIPT or JAVA");
         return violations;
     };
     // What stands before a star is the beginning of a name, such as a scope with its slash.
     let name = match (language, pattern.strip_suffix('*')) {
         (_, None) => pattern.to_owned(),
         (Language::JavaScript, Some(beginning)) if beginning.len() > 1 => format!("{beginning}x"),
+        (Language::Java, Some(beginning)) if beginning.contains(':') => format!("{beginning}x"),
+        (Language::Java, Some(beginning)) => format!("{}:x", beginning.trim_end_matches(['.', '-', '_'])),
         (_, Some(beginning)) => beginning.strip_suffix(['-', '_', '.']).unwrap_or(beginning).to_owned(),
     };
     if language.validate_name(&name).is_err() {
-        let text = "must be the name of a package, or the beginning of names and *, such as acme-* or @acme/*";
+        let text =
+            "must be the name of a package, or the beginning of names and *, such as acme-*, @acme/* or com.acme.*";
         refuse("pattern", text);
     }
     violations
@@ -190,6 +194,13 @@ mod tests {
         for bad in ["", "*", "@*", "@acme", "@acme/", "a b*", "../*", "@a/b/*"] {
             assert!(!violations(javascript, bad).is_empty(), "{bad}");
         }
-        assert!(!violations(Language::Java.wire(false) as i32, "acme").is_empty());
+        let java = Language::Java.wire(false) as i32;
+        for good in ["com.acme:tool", "com.acme:*", "com.acme.*", "com.acme:tool-*", "com*"] {
+            assert_eq!(violations(java, good), [], "{good}");
+        }
+        for bad in ["", "*", "com.acme", "com.acme:", ":*", ".*", "a b:*", "a/b:*", "a:b:*"] {
+            assert!(!violations(java, bad).is_empty(), "{bad}");
+        }
+        assert!(!violations(0, "acme").is_empty());
     }
 }

@@ -4,9 +4,10 @@ use bowline_core::{Error, Micros};
 use bowline_registry::content::{StoredBlob, package_files};
 use bowline_store::ReadTx;
 
+use super::files::Checksums;
 use super::gate::Gate;
 use super::notes::Note;
-use super::package::{Located, Package, PackageFile, absent, locate, locate_file};
+use super::package::{LocateFile, Located, Package, PackageFile, absent, locate};
 use super::pages::{PageKey, RenderedPage, Stamp};
 use super::protocols::Protocol;
 use super::upstream_files::MissingFile;
@@ -47,6 +48,9 @@ pub struct File {
     /// Its algorithm, a colon and the digest in hex.
     pub digest: String,
     pub blob: StoredBlob,
+    pub checksums: Checksums,
+    /// When it became public, where that is known.
+    pub published_at: Option<Micros>,
 }
 
 /// A file as an address names it.
@@ -118,6 +122,7 @@ impl Hosting {
                 let location = match locate(tx, &hosting, &view, (language, &name), now).await? {
                     Located::Here(location) => location,
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                    Located::Fetch(file) => return Err(unexpected(&file).into()),
                 };
                 let package = location.package(tx, language, &name).await?;
                 let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
@@ -145,6 +150,7 @@ impl Hosting {
                 let location = match locate(tx, &hosting, &view, (language, &name), now).await? {
                     Located::Here(location) => location,
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                    Located::Fetch(file) => return Err(unexpected(&file).into()),
                 };
                 let stamp = Stamp::read(tx, &organization, (language, &name), &location).await?;
                 let repository = location.repository.clone();
@@ -170,7 +176,7 @@ impl Hosting {
     ///
     /// # Errors
     /// The caller may not read there, it is not there, no one knows, or a policy withholds it, which is noted.
-    pub(super) async fn file<P: Protocol>(
+    pub(super) async fn file<P: LocateFile>(
         &self,
         client: &HostClient,
         path: Option<&str>,
@@ -183,9 +189,12 @@ impl Hosting {
             let (hosting, client, path, package, named) = of.clone();
             Box::pin(async move {
                 let (view, now) = (View::open::<P>(tx, &client, path.as_deref()).await?, client.now());
-                let package = match locate_file(tx, &hosting, &view, (language, &package), &named, now).await? {
+                let package = match P::locate_file(tx, &hosting, &view, &package, &named, now).await? {
                     Located::Here(package) => package,
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
+                    Located::Fetch(file) => {
+                        return Ok(Lookup::Here((AvailableFile::Missing(file), Decided::new(), None)));
+                    }
                 };
                 let file = package.file(&named).ok_or_else(|| absent(&named.name))?;
                 let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
@@ -199,7 +208,10 @@ impl Hosting {
                 let is_stored = is_metadata || file.is_stored;
                 let blob = package_files::find(tx, &package.repository, &digest).await?;
                 let found = match blob.filter(|_| is_stored) {
-                    Some(blob) => AvailableFile::Stored(File { digest, blob }),
+                    Some(blob) => {
+                        let (checksums, published_at) = (file.checksums.clone(), file.uploaded_at);
+                        AvailableFile::Stored(File { digest, blob, checksums, published_at })
+                    }
                     None => {
                         AvailableFile::Missing(Box::new(missing_file(language, (&package, file), &gate, is_metadata)?))
                     }
@@ -212,6 +224,12 @@ impl Hosting {
             Lookup::Here(found) => found,
             Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
         };
+        if language == Language::Java
+            && let AvailableFile::Missing(file) = &found
+            && let Some(withheld) = decided.iter().find_map(|(_, refused)| refused.clone())
+        {
+            return Err(HostError::WithheldIfThere(withheld, Box::new((**file).clone())));
+        }
         let mut withheld = None;
         for (note, refused) in decided {
             match (&mut found, refused) {
@@ -234,6 +252,11 @@ impl Hosting {
         }
         Ok(Lookup::Here(found))
     }
+}
+
+/// Pages are made of documents, for which no file is fetched.
+fn unexpected(file: &MissingFile) -> Error {
+    Error::internal(format!("{} was to be fetched for a page", file.name))
 }
 
 /// What to fetch of a file whose bytes are not stored.

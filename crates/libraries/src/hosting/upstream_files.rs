@@ -6,6 +6,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::documents::UpstreamAccess;
+use super::files::Checksums;
 use super::notes::Note;
 use super::package::PackageFile;
 use super::served::ServedVersion;
@@ -37,13 +38,43 @@ pub struct MissingFile {
     pub(super) published_at: Option<Micros>,
 }
 
+impl MissingFile {
+    /// What its absence is remembered by: package and name.
+    pub(super) fn path(&self) -> String {
+        format!("{} {}", self.package, self.name)
+    }
+
+    /// Its name and the coordinates of its version.
+    pub fn coordinates(&self) -> (&str, &str, &str) {
+        (&self.package, &self.version, &self.name)
+    }
+
+    /// The same file once its upstream was asked for it: what its bytes are, and when they became public.
+    pub fn with_bytes(self, sha256: &str, published_at: Option<Micros>) -> MissingFile {
+        MissingFile { digest: format!("sha256:{sha256}"), published_at, ..self }
+    }
+}
+
+/// What a fetched file says of itself, or others need to know of its bytes.
+#[derive(Clone, Debug, Default)]
+pub struct FetchedFacts {
+    /// License that it declares; empty if unknown.
+    pub license: String,
+    pub checksums: Checksums,
+    /// Of a POM: `group:artifact:version` of the one that it inherits from; empty without.
+    pub parent_pom: String,
+}
+
 /// A file whose bytes are stored.
+#[derive(Clone)]
 pub(super) struct StoredFile {
     pub(super) name: String,
     version: String,
     pub(super) license: String,
     pub(super) digest: String,
-    published_at: Option<Micros>,
+    pub(super) published_at: Option<Micros>,
+    checksums: Checksums,
+    pub(super) parent_pom: String,
 }
 
 impl StoredFile {
@@ -63,26 +94,45 @@ impl StoredFile {
             is_malware: false,
             is_stored: true,
             url: String::new(),
+            checksums: self.checksums,
         }
     }
 }
 
-/// The stored files of a package at an upstream.
-pub(super) async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Vec<StoredFile>> {
-    let sql = "SELECT name, version, license, sha256, published_at, sha512 FROM upstream_files
-               WHERE upstream = $1 AND package = $2 ORDER BY name";
-    let read = |row: &Row<'_>| {
+const COLUMNS: &str = "name, version, license, sha256, published_at, sha512, md5, sha1, parent_pom";
+
+impl StoredFile {
+    fn read(row: &Row<'_>) -> Result<StoredFile> {
         let (sha256, sha512) = (row.text(3)?, row.text(5)?);
-        let digest = if sha512.is_empty() { format!("sha256:{sha256}") } else { format!("sha512:{sha512}") };
-        Ok::<_, Error>(StoredFile {
+        let digest = if sha256.is_empty() { format!("sha512:{sha512}") } else { format!("sha256:{sha256}") };
+        Ok(StoredFile {
             name: row.text(0)?,
             version: row.text(1)?,
             license: row.text(2)?,
             digest,
             published_at: row.opt_int(4)?,
+            checksums: Checksums { md5: row.text(6)?, sha1: row.text(7)?, sha512 },
+            parent_pom: row.text(8)?,
         })
-    };
-    tx.query(sql, &[Value::from(upstream.as_str()), Value::from(package)], read).await
+    }
+}
+
+/// The stored files of a package at an upstream.
+pub(super) async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Vec<StoredFile>> {
+    let sql = format!("SELECT {COLUMNS} FROM upstream_files WHERE upstream = $1 AND package = $2 ORDER BY name");
+    tx.query(&sql, &[Value::from(upstream.as_str()), Value::from(package)], StoredFile::read).await
+}
+
+/// The stored file of this name.
+pub(super) async fn stored_file(
+    tx: &mut ReadTx,
+    upstream: &Uidp,
+    package: &str,
+    name: &str,
+) -> Result<Option<StoredFile>> {
+    let sql = format!("SELECT {COLUMNS} FROM upstream_files WHERE upstream = $1 AND package = $2 AND name = $3");
+    let params = [Value::from(upstream.as_str()), Value::from(package), Value::from(name)];
+    tx.query_opt(&sql, &params, StoredFile::read).await
 }
 
 /// How many these are; files of an upstream only come, until all of them go with it.
@@ -111,7 +161,7 @@ impl Hosting {
         self.registry.begin_fetched_file(&wanted.upstream.uid.root(), id).await
     }
 
-    /// Keeps a file that was fetched, whose bytes are durable; the license is that of the file, empty if unknown. Digests and
+    /// Keeps a file that was fetched, whose bytes are durable. Digests and
     /// uploads of the bytes that its own took the place of.
     ///
     /// # Errors
@@ -120,10 +170,10 @@ impl Hosting {
         &self,
         wanted: &MissingFile,
         (blob, upload): (&StoredBlob, &str),
-        license: &str,
+        facts: &FetchedFacts,
     ) -> Result<Vec<(String, String)>> {
         let now = self.pipeline.clock.now();
-        let job = std::sync::Arc::new((wanted.clone(), blob.clone(), upload.to_owned(), license.to_owned()));
+        let job = std::sync::Arc::new((wanted.clone(), blob.clone(), upload.to_owned(), facts.clone()));
         let written = self.pipeline.db.write(move |tx| {
             let job = job.clone();
             Box::pin(async move { keep(tx, &job.0, (&job.1, &job.2), &job.3, now).await })
@@ -145,7 +195,7 @@ async fn keep(
     tx: &mut WriteTx,
     wanted: &MissingFile,
     (blob, upload): (&StoredBlob, &str),
-    license: &str,
+    facts: &FetchedFacts,
     now: Micros,
 ) -> Result<Vec<(String, String)>> {
     let uid = &wanted.upstream.uid;
@@ -155,19 +205,24 @@ async fn keep(
     let before = package_files::link(tx, uid, &wanted.digest, blob, upload, now).await?;
     if !wanted.is_metadata {
         let sql =
-            "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at, sha512)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (upstream, package, name) DO NOTHING";
-        let of = |algorithm: &str| wanted.digest.strip_prefix(algorithm).unwrap_or_default();
+            "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at, sha512,
+                                         md5, sha1, parent_pom)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (upstream, package, name) DO NOTHING";
+        let of = |algorithm: &str| wanted.digest.strip_prefix(algorithm);
+        let checksums = &facts.checksums;
         let params = [
             Value::from(uid.as_str()),
             Value::from(&wanted.package),
             Value::from(&wanted.name),
             Value::from(&wanted.version),
-            Value::from(license),
-            Value::from(of("sha256:")),
+            Value::from(&facts.license),
+            Value::from(of("sha256:").unwrap_or_default()),
             Value::OptInt(wanted.published_at),
             Value::Int(now),
-            Value::from(of("sha512:")),
+            Value::from(of("sha512:").unwrap_or(&checksums.sha512)),
+            Value::from(&checksums.md5),
+            Value::from(&checksums.sha1),
+            Value::from(&facts.parent_pom),
         ];
         tx.execute(sql, &params).await?;
     }

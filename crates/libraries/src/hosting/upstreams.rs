@@ -110,9 +110,8 @@ fn violations(given: Option<&own::PackageUpstream>) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    if !matches!(Language::of_wire(given.ecosystem), Some((Language::Python | Language::JavaScript, false))) {
-        let text = "must be PYTHON or JAVASCRIPT: packages of other ecosystems cannot be taken from upstreams yet";
-        refuse("upstream.ecosystem", text);
+    if !matches!(Language::of_wire(given.ecosystem), Some((_, false))) {
+        refuse("upstream.ecosystem", "must be PYTHON, JAVASCRIPT or JAVA");
     }
     if let Err(text) = validate_address(&given.url) {
         refuse("upstream.url", text);

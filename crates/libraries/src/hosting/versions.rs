@@ -6,7 +6,6 @@ use bowline_contract::bowline::libraries::v1::rpc::python_packages::{
 };
 use bowline_core::{Error, Micros, Result, Uidp, hex};
 use bowline_pipeline::{Authorized, Changed, Cursor, Direction, Handlers, Page, PageRequest, SortKey, handler};
-use bowline_registry::content::package_files;
 use bowline_resources::kinds::PACKAGE_VERSION;
 use bowline_resources::list::timestamp;
 use bowline_resources::references::require_group;
@@ -14,7 +13,7 @@ use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 use bowline_versions::order_key;
 use prost::Message;
 
-use super::{files, repositories};
+use super::{files, java_changes, repositories};
 use crate::ecosystems::Language;
 
 const LANGUAGE: Language = Language::Python;
@@ -207,12 +206,12 @@ pub(super) async fn remove(
         let sql = format!("DELETE FROM {table} WHERE repository = $1 AND package = $2 AND sort_key = $3");
         tx.execute(&sql, &version).await?;
     }
-    // Wheels of one version often have the same metadata, and a blob is linked once. No other version has them: they name it.
+    // Wheels of one version often have the same metadata, and a blob is linked once.
     let mut digests: Vec<&str> = gone.iter().flat_map(files::FileRow::digests).collect();
     digests.sort_unstable();
     digests.dedup();
     for digest in digests {
-        package_files::unlink(tx, repository, &format!("sha256:{digest}")).await?;
+        java_changes::unlink_unless_named(tx, repository, digest).await?;
     }
     Ok(i64::try_from(gone.len()).unwrap_or(i64::MAX))
 }

@@ -43,7 +43,7 @@ impl View {
 }
 
 /// The group that a path names, or else the organization where the caller may use a method.
-pub(super) async fn scope<P: Protocol, M: Method<Request = HostedFile>>(
+async fn scope<P: Protocol, M: Method<Request = HostedFile>>(
     tx: &mut ReadTx,
     client: &HostClient,
     path: Option<&str>,
@@ -69,6 +69,21 @@ pub(super) async fn scope<P: Protocol, M: Method<Request = HostedFile>>(
     }
 }
 
+/// The group that a path names, or the caller's organization, where the caller may publish.
+///
+/// # Errors
+/// PERMISSION_DENIED, also where there is no such group; or the caller must name one.
+pub(super) async fn group_to_publish<P: Protocol>(
+    tx: &mut ReadTx,
+    client: &HostClient,
+    path: Option<&str>,
+) -> std::result::Result<Uidp, HostError> {
+    let group = scope::<P, P::Publish>(tx, client, path).await?;
+    let allowed = client.visit.authorize_at::<P::Publish>(tx, &group, HostedFile::default()).await;
+    allowed.map_err(|error| hidden::<P>(error, path))?;
+    Ok(group)
+}
+
 /// Organizations in these ranges, by UIDP: each with its name if that is verified, since no other leads to it.
 async fn organizations(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<(String, Option<String>)>> {
     let mut found: Vec<(String, Option<String>)> = Vec::new();
@@ -92,7 +107,7 @@ async fn organizations(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<(Stri
 }
 
 /// An error that tells no more to someone who may not know what is there.
-pub(super) fn hidden<P: Protocol>(error: Error, path: Option<&str>) -> Error {
+fn hidden<P: Protocol>(error: Error, path: Option<&str>) -> Error {
     match (error.reason(), path) {
         (Reason::PermissionDenied, Some(path)) => absent::<P>(path),
         _ => error,

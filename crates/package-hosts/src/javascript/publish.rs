@@ -12,7 +12,7 @@ use bowline_content::{Digest, Stored};
 use bowline_core::{Error, Reason, hex};
 use bowline_fronts::body::parts;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, NewManifest, Npm, Published, Publishing};
+use bowline_libraries::hosting::{Checksums, HostClient, NewBlob, NewFile, NewManifest, Npm, Published, Publishing};
 use bowline_packages::{Refusal, Tarball};
 use bowline_pipeline::Lease;
 use bytes::Bytes;
@@ -247,6 +247,8 @@ impl PackageHosts {
             content: NewBlob { sha256: digest.hex().into(), blob: blob(stored), upload: id.into() },
             metadata: None,
             manifest: Some(manifest),
+            checksums: Checksums::default(),
+            pom: None,
         };
         Ok(self.hosting.publish::<Npm>(client, publishing, &file).await?)
     }

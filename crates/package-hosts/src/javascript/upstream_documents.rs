@@ -182,7 +182,7 @@ fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
         files.push(UpstreamFile { name, url, upload_micros, ..file });
         manifests.push(manifest);
     }
-    new.document = UpstreamDocument { files, tags };
+    new.document = UpstreamDocument { files, tags, plugins: Vec::new() };
     new.manifests = PackedManifests::pack(&UpstreamManifests { manifests }).map_err(|error| error.to_string())?;
     Ok(new)
 }

@@ -12,7 +12,7 @@ use bowline_authn::crypto::random_bytes;
 use bowline_content::{Algorithm, Digest, Stored};
 use bowline_core::hex;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{HostClient, NewBlob, NewFile, Published, Publishing, Python};
+use bowline_libraries::hosting::{Checksums, HostClient, NewBlob, NewFile, Published, Publishing, Python};
 use bowline_packages::{Distribution, Refusal};
 use bytes::Bytes;
 use multer::Field;
@@ -141,6 +141,8 @@ impl PackageHosts {
             content,
             metadata,
             manifest: None,
+            checksums: Checksums::default(),
+            pom: None,
         };
         let published = self.hosting.publish::<Python>(client, publishing, &file).await.map_err(Refused::from);
         if let (Some(metadata), true) = (&file.metadata, has_no_row(&published)) {

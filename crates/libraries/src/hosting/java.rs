@@ -1,0 +1,321 @@
+//! What Maven's protocol asks for: files by their paths, since its repositories have no lists of them.
+//!
+//! A file is named by its version's directory and its own name. Of an upstream, the POM of a version is fetched first: it says
+//! that the version exists, since when, and its license. Another file is pinned by the bytes that came first. Versions come from the
+//! first upstream that has them.
+
+use std::collections::BTreeMap;
+
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_store::{ReadTx, Row, Value};
+use bowline_versions::order_key;
+
+use super::documents::{Outcome, UpstreamAccess};
+use super::files::Checksums;
+use super::gate;
+use super::package::{LocateFile, Located, Package, PackageFile, absent, repository, requestable};
+use super::protocols::Maven;
+use super::serving::FileName;
+use super::snapshots::{SNAPSHOT, SnapshotName, newest};
+use super::upstream_files::{self, MissingFile, StoredFile};
+use super::views::View;
+use super::{AvailableFile, HostClient, HostError, Hosting, Lookup};
+use crate::ecosystems::Language;
+use crate::malware;
+
+const LANGUAGE: Language = Language::Java;
+/// POMs above one another whose licenses are looked at.
+const PARENTS: usize = 8;
+
+/// A version by its coordinates.
+#[derive(Clone, Copy)]
+struct Coordinates<'a> {
+    /// Group and artifact, such as `org.example:library`.
+    package: &'a str,
+    version: &'a str,
+}
+
+impl<'a> Coordinates<'a> {
+    /// Of the package, and a name that begins with the directory of the version.
+    fn of_file(package: &'a str, name: &'a str) -> Coordinates<'a> {
+        Coordinates { package, version: name.split('/').next().unwrap_or_default() }
+    }
+
+    /// Of a text such as `org.example:library:1.0`.
+    fn parse(text: &'a str) -> Option<Coordinates<'a>> {
+        text.rsplit_once(':').map(|(package, version)| Coordinates { package, version })
+    }
+
+    fn artifact(self) -> &'a str {
+        self.package.rsplit(':').next().unwrap_or_default()
+    }
+
+    /// Name of its POM, with the directory of the version.
+    fn pom(self) -> String {
+        let Coordinates { version, .. } = self;
+        format!("{version}/{}-{version}.pom", self.artifact())
+    }
+}
+
+/// The address of something of a package at an upstream.
+pub fn address(upstream: &str, package: &str, name: &str) -> String {
+    format!("{}/{}/{name}", upstream.trim_end_matches('/'), package.replace(['.', ':'], "/"))
+}
+
+impl Hosting {
+    /// A file of a package of a view, by its name below the package, such as `1.0/library-1.0.jar`. Of a snapshot also the
+    /// newest build, by its name without time and number.
+    ///
+    /// # Errors
+    /// The caller may not read there, it is not there, no one knows, or a policy withholds it, which is noted.
+    pub async fn java_file(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        package: &str,
+        name: &str,
+    ) -> std::result::Result<Lookup<AvailableFile>, HostError> {
+        let file = FileName { name: name.into(), digest: None };
+        self.file::<Maven>(client, path, (package, &file), false).await
+    }
+}
+
+impl LocateFile for Maven {
+    async fn locate_file(
+        tx: &mut ReadTx,
+        hosting: &Hosting,
+        view: &View,
+        name: &str,
+        file: &FileName,
+        now: Micros,
+    ) -> Result<Located<Package>> {
+        let wanted = Coordinates::of_file(name, &file.name);
+        if let Some(repository) = repository(tx, view, name).await? {
+            let (mut files, parent) = hosted(tx, &repository.uid, wanted).await?;
+            if let Some(build) = newest_build(wanted, &files, &file.name) {
+                files.push(PackageFile { name: file.name.clone(), ..build });
+            }
+            let license = match inherited(tx, hosting, view, (files.first(), &parent), now).await? {
+                Inherited::License(license) => license,
+                Inherited::Missing(missing) => return Ok(Located::Fetch(missing)),
+            };
+            for file in &mut files {
+                file.license.clone_from(&license);
+            }
+            return Ok(Located::Here(package(name, repository.uid, None, files)));
+        }
+        for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, name)).await? {
+            match pom(tx, hosting, &upstream, wanted, now).await? {
+                Pom::Absent => {}
+                Pom::Unfetched(missing) => return Ok(Located::Fetch(missing)),
+                Pom::Stored(pom) => return beside(tx, hosting, view, (upstream, wanted, *pom), file, now).await,
+            }
+        }
+        Err(absent(&file.name))
+    }
+}
+
+/// A file of a version whose POM an upstream has.
+async fn beside(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (upstream, wanted, pom): (UpstreamAccess, Coordinates<'_>, StoredFile),
+    file: &FileName,
+    now: Micros,
+) -> Result<Located<Package>> {
+    let parent = pom.parent_pom.clone();
+    let described = pom.file(LANGUAGE);
+    let license = match inherited(tx, hosting, view, (Some(&described), &parent), now).await? {
+        Inherited::License(license) => license,
+        Inherited::Missing(missing) => return Ok(Located::Fetch(missing)),
+    };
+    let stored = upstream_files::stored_file(tx, &upstream.uid, wanted.package, &file.name).await?;
+    let found = if let Some(stored) = stored {
+        stored.file(LANGUAGE)
+    } else {
+        let missing = missing(&upstream, wanted, &file.name);
+        if hosting.memory.outcome(&upstream.uid, &missing.path(), now).is_some() {
+            return Err(absent(&file.name));
+        }
+        PackageFile { url: missing.url, ..unfetched(wanted, &file.name) }
+    };
+    let names = std::collections::BTreeSet::from([wanted.package]);
+    let withheld = malware::withheld_of(tx, LANGUAGE, &names).await?;
+    let is_malware = withheld.get(wanted.package).is_some_and(|withheld| withheld.has(&found.version, &found.sort_key));
+    // What the POM says counts for all files of the version.
+    let found = PackageFile { license, uploaded_at: described.uploaded_at, is_malware, ..found };
+    Ok(Located::Here(package(wanted.package, upstream.uid.clone(), Some(upstream), vec![found])))
+}
+
+fn package(name: &str, repository: Uidp, upstream: Option<UpstreamAccess>, files: Vec<PackageFile>) -> Package {
+    Package { name: name.into(), repository, upstream, files, tags: BTreeMap::new() }
+}
+
+/// A POM at an upstream.
+enum Pom {
+    Absent,
+    /// Its upstream has to be asked.
+    Unfetched(Box<MissingFile>),
+    Stored(Box<StoredFile>),
+}
+
+/// The POM of a version at an upstream. Snapshots are not taken from upstreams: they change.
+async fn pom(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    upstream: &UpstreamAccess,
+    of: Coordinates<'_>,
+    now: Micros,
+) -> Result<Pom> {
+    if of.version.ends_with(SNAPSHOT) {
+        return Ok(Pom::Absent);
+    }
+    if let Some(stored) = upstream_files::stored_file(tx, &upstream.uid, of.package, &of.pom()).await? {
+        return Ok(Pom::Stored(Box::new(stored)));
+    }
+    let missing = missing(upstream, of, &of.pom());
+    let is_absent = hosting.memory.outcome(&upstream.uid, &missing.path(), now) == Some(Outcome::Absent);
+    Ok(if is_absent { Pom::Absent } else { Pom::Unfetched(Box::new(missing)) })
+}
+
+fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> MissingFile {
+    MissingFile {
+        url: address(&upstream.url, of.package, name),
+        upstream: upstream.clone(),
+        language: LANGUAGE,
+        package: of.package.into(),
+        name: name.into(),
+        version: of.version.into(),
+        digest: String::new(),
+        size: None,
+        is_metadata: false,
+        is_free_to_stream: false,
+        logged: Vec::new(),
+        served: None,
+        published_at: None,
+    }
+}
+
+/// A file of which nothing is known but its name.
+fn unfetched(of: Coordinates<'_>, name: &str) -> PackageFile {
+    PackageFile {
+        name: name.into(),
+        version: of.version.into(),
+        sort_key: order_key(LANGUAGE.scheme(), of.version),
+        license: String::new(),
+        size: None,
+        digest: String::new(),
+        metadata_sha256: String::new(),
+        requires_python: String::new(),
+        uploaded_at: None,
+        yanked: None,
+        is_malware: false,
+        is_stored: false,
+        url: String::new(),
+        checksums: Checksums::default(),
+    }
+}
+
+/// The license of a version, where that matters.
+enum Inherited {
+    License(String),
+    /// That of a POM above it, which is to be fetched.
+    Missing(Box<MissingFile>),
+}
+
+/// The license of a version: that of its POM, or of the nearest one above it. POMs above are looked for where policies ask for
+/// licenses alone; of those that are nowhere, nothing is known.
+async fn inherited(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (file, parent): (Option<&PackageFile>, &str),
+    now: Micros,
+) -> Result<Inherited> {
+    let mut license = file.map(|file| file.license.clone()).unwrap_or_default();
+    let mut parent = parent.to_owned();
+    if license.is_empty() && !parent.is_empty() && !gate::needs_licenses(tx, &view.scope.root(), LANGUAGE).await? {
+        return Ok(Inherited::License(license));
+    }
+    for _ in 0..PARENTS {
+        let Some(above) = Coordinates::parse(&parent).filter(|_| license.is_empty()) else { break };
+        match above_of(tx, hosting, view, above, now).await? {
+            Above::Nowhere => break,
+            Above::Unfetched(missing) => return Ok(Inherited::Missing(missing)),
+            Above::Here(found) => (license, parent) = found,
+        }
+    }
+    Ok(Inherited::License(license))
+}
+
+/// A POM that others inherit from.
+enum Above {
+    Nowhere,
+    Unfetched(Box<MissingFile>),
+    /// Its license, and the POM above it.
+    Here((String, String)),
+}
+
+async fn above_of(tx: &mut ReadTx, hosting: &Hosting, view: &View, of: Coordinates<'_>, now: Micros) -> Result<Above> {
+    if LANGUAGE.validate_name(of.package).is_err() || of.version.contains(['/', '$']) {
+        return Ok(Above::Nowhere);
+    }
+    if let Some(repository) = repository(tx, view, of.package).await? {
+        let sql = "SELECT license, parent_pom FROM hosted_versions
+                   WHERE repository = $1 AND package = $2 AND sort_key = $3";
+        let sort_key = order_key(LANGUAGE.scheme(), of.version);
+        let params = [Value::from(repository.uid.as_str()), Value::from(of.package), Value::from(sort_key.as_slice())];
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+        return Ok(tx.query_opt(sql, &params, read).await?.map_or(Above::Nowhere, Above::Here));
+    }
+    for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, of.package)).await? {
+        match pom(tx, hosting, &upstream, of, now).await? {
+            Pom::Absent => {}
+            Pom::Unfetched(missing) => return Ok(Above::Unfetched(missing)),
+            Pom::Stored(pom) => return Ok(Above::Here((pom.license, pom.parent_pom))),
+        }
+    }
+    Ok(Above::Nowhere)
+}
+
+/// The files of a version that a group published, and the POM that its own inherits from.
+async fn hosted(tx: &mut ReadTx, repository: &Uidp, of: Coordinates<'_>) -> Result<(Vec<PackageFile>, String)> {
+    let sql = "SELECT f.name, v.version, f.sort_key, v.license, f.size_bytes, f.sha256, f.created_at, f.md5, f.sha1,
+                      f.sha512, v.parent_pom
+               FROM hosted_files f JOIN hosted_versions v
+                 ON v.repository = f.repository AND v.package = f.package AND v.sort_key = f.sort_key
+               WHERE f.repository = $1 AND f.package = $2 AND f.sort_key = $3 AND f.deleted_at IS NULL ORDER BY f.name";
+    let read = |row: &Row<'_>| {
+        let file = PackageFile {
+            name: row.text(0)?,
+            version: row.text(1)?,
+            sort_key: row.bytes(2)?,
+            license: row.text(3)?,
+            size: Some(row.int(4)?.unsigned_abs()),
+            digest: format!("sha256:{}", row.text(5)?),
+            uploaded_at: Some(row.int(6)?),
+            checksums: Checksums { md5: row.text(7)?, sha1: row.text(8)?, sha512: row.text(9)? },
+            is_stored: true,
+            ..unfetched(of, "")
+        };
+        Ok::<_, Error>((file, row.text(10)?))
+    };
+    let sort_key = order_key(LANGUAGE.scheme(), of.version);
+    let params = [Value::from(repository.as_str()), Value::from(of.package), Value::from(sort_key.as_slice())];
+    let (files, mut parents): (Vec<_>, Vec<_>) = tx.query(sql, &params, read).await?.into_iter().unzip();
+    Ok((files, parents.pop().unwrap_or_default()))
+}
+
+/// The file of the newest build that a name of a snapshot without time and number means.
+fn newest_build(of: Coordinates<'_>, files: &[PackageFile], name: &str) -> Option<PackageFile> {
+    let base = of.version.strip_suffix(SNAPSHOT)?;
+    let rest = name.strip_prefix(&format!("{0}/{1}-{0}", of.version, of.artifact()))?;
+    let named = |file: &PackageFile| {
+        let parsed = SnapshotName::parse(of.artifact(), base, file.name.rsplit('/').next()?)?;
+        Some((parsed, file.clone()))
+    };
+    let builds: Vec<(SnapshotName, PackageFile)> = files.iter().filter_map(named).collect();
+    let newest = newest(builds.iter().map(|(name, _)| name)).into_iter().find(|build| build.rest() == rest)?;
+    builds.iter().find(|(name, _)| *name == newest).map(|(_, file)| file.clone())
+}
