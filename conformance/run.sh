@@ -11,6 +11,7 @@
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
+#   JAVASCRIPT_WHOLE=1     packages-javascript with all versions of the clients instead of the newest ones
 #   JAVA_WHOLE=1           packages-java with three versions of Maven and with Gradle, instead of one version of Maven
 #   CONSOLE_WHOLE=1        everything of the console instead of a sample; FLOWS="TEXT" flows with this text in their name
 #   CONSOLE_PARTS="flows"  which parts of the console's suite to run: people, flows, screens, texts
@@ -187,7 +188,10 @@ if [[ " $suites " == *" packages-java "* ]]; then
   mavens="3.9.16${JAVA_WHOLE:+ 3.8.7 4.0.0-rc-5}"
   export JAVA_CLIENTS=$cache/packages-java/1${JAVA_WHOLE:+-whole}
   if [ ! -e "$JAVA_CLIENTS/.done" ]; then
-    command -v mvn >/dev/null || die "mvn is not on the PATH: it fetches the versions of Maven that are tried"
+    if ! command -v mvn >/dev/null; then
+      say "installing Maven, which fetches the versions that are tried"
+      apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends maven >"$cache/maven.log" 2>&1
+    fi
     say "fetching versions of Maven and the plugins that they run"
     mkdir -p "$JAVA_CLIENTS/app"
     echo '<project><modelVersion>4.0.0</modelVersion><groupId>bwl.app</groupId><artifactId>app</artifactId><version>1</version><packaging>pom</packaging></project>' >"$JAVA_CLIENTS/app/pom.xml"

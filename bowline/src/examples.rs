@@ -106,6 +106,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("libraries configure twine", "libraries configure twine --group acme/web"),
     ("libraries configure npm", "libraries configure npm --group acme/web"),
     ("libraries configure yarn", "libraries configure yarn --group acme/web"),
+    ("libraries configure maven", "libraries configure maven --group acme/web"),
+    ("libraries configure gradle", "libraries configure gradle --group acme/web"),
     ("libraries check", "libraries check uv.lock --organization acme"),
     ("libraries why", "libraries why pkg:npm/left-pad@1.3.0 --organization acme"),
     ("context list", "context list"),

@@ -237,8 +237,8 @@ try {
 
   rows.sort();
   if (UPDATE_GOLDEN && JAVA_WHOLE) writeFileSync(golden, `${rows.join('\n')}\n`);
-  const known = readFileSync(golden, 'utf8').split('\n').filter((line) => Object.keys(clients).some((client) => line.includes(`| ${client} |`)) || (JAVA_WHOLE && line));
-  check('what clients print is the golden table', known.join('\n') === rows.join('\n'), rows.join('\n'));
+  const known = readFileSync(golden, 'utf8').trim().split('\n');
+  check('what clients print is in the golden table', rows.every((line) => known.includes(line)) && (!JAVA_WHOLE || known.length === rows.length), rows.join('\n'));
   console.log(`\npackages-java: ${checks()} checks passed`);
 } catch (error) {
   console.error(`packages-java: FAILED after ${checks()} checks: ${error.stack}`);

@@ -131,6 +131,8 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries configure twine", Owner, ""),
     ("libraries configure npm", Owner, ""),
     ("libraries configure yarn", Owner, ""),
+    ("libraries configure maven", Owner, ""),
+    ("libraries configure gradle", Owner, ""),
     ("libraries python list", Owner, ""),
     ("libraries python yank", Owner, ""),
     ("libraries python unyank", Owner, ""),

@@ -185,6 +185,12 @@ async fn versions_come_from_the_first_upstream_that_has_them(server: &TestServer
     assert_eq!(second.seen(), Vec::<String>::new());
     assert_eq!(client.send("GET org/pub/lib/1.1/lib-1.1.jar", &[], &[]).await.status, 200);
     assert_eq!(first.seen().last().map(String::as_str), Some("GET org/pub/lib/1.1/lib-1.1.pom"));
+    // A version stays with the upstream that it came from.
+    first.publish(server, "lib", "1.1", 30, "<description>other</description>");
+    server.clock().advance(Duration::from_secs(61));
+    let pom = client.send("GET org/pub/lib/1.1/lib-1.1.pom", &[], &[]).await;
+    assert!(pom.status == 200 && !pom.text().contains("other"), "{}", pom.text());
+    assert_eq!(first.seen(), Vec::<String>::new());
 }
 
 async fn an_old_list_is_used_when_the_upstream_fails(server: &TestServer) {

@@ -20,7 +20,7 @@ use crate::{input, print, resolve};
 pub struct CheckCommand {
     #[command(flatten)]
     access: Access,
-    /// Lock file of uv, Poetry, PDM, pip, npm, pnpm, yarn or bun
+    /// Lock file of uv, Poetry, PDM, pip, npm, pnpm, yarn, bun or Gradle
     #[arg(value_name = "LOCKFILE")]
     file: PathBuf,
     /// Organization, by name or UIDP [default: the only one of the caller]

@@ -104,14 +104,11 @@ impl LocateFile for Maven {
             }
             return Ok(Located::Here(package(name, repository.uid, None, files)));
         }
-        for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, name)).await? {
-            match pom(tx, hosting, &upstream, wanted, now).await? {
-                Pom::Absent => {}
-                Pom::Unfetched(missing) => return Ok(Located::Fetch(missing)),
-                Pom::Stored(pom) => return beside(tx, hosting, view, (upstream, wanted, *pom), file, now).await,
-            }
+        match pom(tx, hosting, view, wanted, now).await? {
+            Pom::Nowhere => Err(absent(&file.name)),
+            Pom::Unfetched(missing) => Ok(Located::Fetch(missing)),
+            Pom::Stored(of) => beside(tx, hosting, view, (of.0, wanted, of.1), file, now).await,
         }
-        Err(absent(&file.name))
     }
 }
 
@@ -152,31 +149,33 @@ fn package(name: &str, repository: Uidp, upstream: Option<UpstreamAccess>, files
     Package { name: name.into(), repository, upstream, files, tags: BTreeMap::new() }
 }
 
-/// A POM at an upstream.
+/// The POM of a version at upstreams.
 enum Pom {
-    Absent,
-    /// Its upstream has to be asked.
+    Nowhere,
+    /// An upstream has to be asked.
     Unfetched(Box<MissingFile>),
-    Stored(Box<StoredFile>),
+    Stored(Box<(UpstreamAccess, StoredFile)>),
 }
 
-/// The POM of a version at an upstream. Snapshots are not taken from upstreams: they change.
-async fn pom(
-    tx: &mut ReadTx,
-    hosting: &Hosting,
-    upstream: &UpstreamAccess,
-    of: Coordinates<'_>,
-    now: Micros,
-) -> Result<Pom> {
+/// The POM of a version: where it is stored, or else of the first upstream that has one. A version stays with the upstream that
+/// it came from, whatever an earlier one has later. Snapshots are not taken from upstreams: they change.
+async fn pom(tx: &mut ReadTx, hosting: &Hosting, view: &View, of: Coordinates<'_>, now: Micros) -> Result<Pom> {
     if of.version.ends_with(SNAPSHOT) {
-        return Ok(Pom::Absent);
+        return Ok(Pom::Nowhere);
     }
-    if let Some(stored) = upstream_files::stored_file(tx, &upstream.uid, of.package, &of.pom()).await? {
-        return Ok(Pom::Stored(Box::new(stored)));
+    let upstreams = requestable(tx, hosting, &view.scope.root(), (LANGUAGE, of.package)).await?;
+    for upstream in &upstreams {
+        if let Some(stored) = upstream_files::stored_file(tx, &upstream.uid, of.package, &of.pom()).await? {
+            return Ok(Pom::Stored(Box::new((upstream.clone(), stored))));
+        }
     }
-    let missing = missing(upstream, of, &of.pom());
-    let is_absent = hosting.memory.outcome(&upstream.uid, &missing.path(), now) == Some(Outcome::Absent);
-    Ok(if is_absent { Pom::Absent } else { Pom::Unfetched(Box::new(missing)) })
+    for upstream in &upstreams {
+        let missing = missing(upstream, of, &of.pom());
+        if hosting.memory.outcome(&upstream.uid, &missing.path(), now) != Some(Outcome::Absent) {
+            return Ok(Pom::Unfetched(Box::new(missing)));
+        }
+    }
+    Ok(Pom::Nowhere)
 }
 
 fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> MissingFile {
@@ -269,14 +268,11 @@ async fn above_of(tx: &mut ReadTx, hosting: &Hosting, view: &View, of: Coordinat
         let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
         return Ok(tx.query_opt(sql, &params, read).await?.map_or(Above::Nowhere, Above::Here));
     }
-    for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, of.package)).await? {
-        match pom(tx, hosting, &upstream, of, now).await? {
-            Pom::Absent => {}
-            Pom::Unfetched(missing) => return Ok(Above::Unfetched(missing)),
-            Pom::Stored(pom) => return Ok(Above::Here((pom.license, pom.parent_pom))),
-        }
-    }
-    Ok(Above::Nowhere)
+    Ok(match pom(tx, hosting, view, of, now).await? {
+        Pom::Nowhere => Above::Nowhere,
+        Pom::Unfetched(missing) => Above::Unfetched(missing),
+        Pom::Stored(of) => Above::Here((of.1.license, of.1.parent_pom)),
+    })
 }
 
 /// The files of a version that a group published, and the POM that its own inherits from.
