@@ -21,6 +21,8 @@ pub(crate) struct State {
     /// Files by their paths, and when each was changed last.
     files: BTreeMap<String, (Vec<u8>, i64)>,
     pub(crate) fault: Option<Fault>,
+    /// Whether responses do not say when files were changed.
+    pub(crate) is_undated: bool,
     /// Whether the header for digests is sent.
     pub(crate) says_sha1: bool,
     seen: Vec<String>,
@@ -102,7 +104,10 @@ impl FakeRepository {
             None => bytes,
         };
         let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(at.unsigned_abs()));
-        let mut response = ([("last-modified", date)], bytes).into_response();
+        let mut response = bytes.into_response();
+        if !state.is_undated {
+            response.headers_mut().insert("last-modified", date.parse().unwrap());
+        }
         if state.says_sha1 {
             response.headers_mut().insert("x-checksum-sha1", sha1.parse().unwrap());
         }

@@ -119,6 +119,33 @@ async fn a_young_version_is_withheld_until_it_is_old_enough(server: &TestServer)
     assert_eq!(client.send("GET org/pub/lib/2.0/lib-2.0.jar", &[], &[]).await.body, young);
 }
 
+async fn a_version_without_a_date_is_as_old_as_its_list_says(server: &TestServer) {
+    let repository = FakeRepository::start().await;
+    for name in ["listed", "unlisted", "fresh"] {
+        repository.publish(server, name, "1.0", 0, "");
+    }
+    let list = |name: &str, version: &str, at: &str| {
+        let text = format!(
+            "<metadata><versioning><versions><version>{version}</version></versions><lastUpdated>{at}</lastUpdated>\
+             </versioning></metadata>"
+        );
+        repository.put(server, &format!("org/pub/{name}/maven-metadata.xml"), 0, text.as_bytes());
+    };
+    list("listed", "1.0", "20200102030405");
+    list("unlisted", "0.9", "20200102030405");
+    repository.state().is_undated = true;
+    let (org, client, owner) = installer(server, &repository).await;
+    bind_to("JAVA", &owner, &org, "ENFORCED", json!({ "name": "cooldown", "cooldownDays": 7 })).await;
+    assert_eq!(client.send("GET org/pub/listed/1.0/listed-1.0.jar", &[], &[]).await.status, 200);
+    for name in ["unlisted", "fresh"] {
+        let refused = client.send(&format!("GET org/pub/{name}/1.0/{name}-1.0.jar"), &[], &[]).await;
+        assert!(sentence(&refused, 403).contains("is younger than 7 days; allowed from 20"), "{}", refused.text());
+    }
+    server.clock().advance(Duration::from_secs(7 * 24 * 3600));
+    let client = Client::of(server, &server.actor("libraries.java.pull", &org).await).java();
+    assert_eq!(client.send("GET org/pub/fresh/1.0/fresh-1.0.jar", &[], &[]).await.status, 200, "first seen a week ago");
+}
+
 async fn licenses_are_inherited(server: &TestServer) {
     let repository = FakeRepository::start().await;
     repository.publish(server, "top", "1", 30, &maven::license("GPL-3.0-only"));
@@ -209,6 +236,7 @@ async fn an_old_list_is_used_when_the_upstream_fails(server: &TestServer) {
 
 each_engine!(
     a_file_of_an_upstream_is_requested_once,
+    a_version_without_a_date_is_as_old_as_its_list_says,
     a_young_version_is_withheld_until_it_is_old_enough,
     an_old_list_is_used_when_the_upstream_fails,
     licenses_are_inherited,

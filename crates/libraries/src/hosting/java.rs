@@ -59,7 +59,8 @@ impl<'a> Coordinates<'a> {
 
 /// The address of something of a package at an upstream.
 pub fn address(upstream: &str, package: &str, name: &str) -> String {
-    format!("{}/{}/{name}", upstream.trim_end_matches('/'), package.replace(['.', ':'], "/"))
+    let (group, artifact) = package.split_once(':').unwrap_or(("", package));
+    format!("{}/{}/{artifact}/{name}", upstream.trim_end_matches('/'), group.replace('.', "/"))
 }
 
 impl Hosting {
@@ -314,4 +315,16 @@ fn newest_build(of: Coordinates<'_>, files: &[PackageFile], name: &str) -> Optio
     let builds: Vec<(SnapshotName, PackageFile)> = files.iter().filter_map(named).collect();
     let newest = newest(builds.iter().map(|(name, _)| name)).into_iter().find(|build| build.rest() == rest)?;
     builds.iter().find(|(name, _)| *name == newest).map(|(_, file)| file.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_of_groups_alone_are_directories() {
+        let at = |package| address("https://h/m2/", package, "1.0/x");
+        assert_eq!(at("org.pub:lib"), "https://h/m2/org/pub/lib/1.0/x");
+        assert_eq!(at("jakarta.platform:jakarta.bom"), "https://h/m2/jakarta/platform/jakarta.bom/1.0/x");
+    }
 }

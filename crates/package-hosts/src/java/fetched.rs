@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
 use bowline_content::{Algorithm, ContentError, Digest, Stored};
-use bowline_core::hex;
+use bowline_core::{Micros, hex};
 use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload, Withheld};
 use bowline_packages::{MAX_METADATA, Pom};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::upstream_lists::modified_at;
+use super::upstream_lists::{self, modified_at};
 use super::{SHA1, nowhere_of};
 use crate::PackageHosts;
 use crate::answers::Refused;
@@ -81,6 +81,7 @@ impl PackageHosts {
         }
         let digest = Digest::parse(&format!("sha256:{sha256}")).map_err(|_| Problem::Wrong("has no digest"))?;
         let stored = self.content.finish(id, &digest).await?;
+        let published_at = if is_pom { Some(self.published_at(wanted, published_at).await) } else { published_at };
         let found = wanted.clone().with_bytes(&sha256, published_at);
         let mut facts = FetchedFacts { checksums, ..FetchedFacts::default() };
         let kept = self.keep_java(&found, &mut facts, (&digest, id), &stored, is_pom).await;
@@ -88,6 +89,23 @@ impl PackageHosts {
             self.drop_bytes(&digest, &stored.upload).await;
         }
         kept
+    }
+
+    /// Since when a version is public at the latest. Where its POM has no date, a list that has the version tells when it changed
+    /// last; without one, the version is public from now on.
+    async fn published_at(&self, wanted: &MissingFile, dated: Option<Micros>) -> Micros {
+        let now = self.pipeline.clock.now();
+        if let Some(dated) = dated {
+            return dated;
+        }
+        let (package, version, name) = wanted.coordinates();
+        match upstream_lists::listed_at(self, &wanted.upstream, (package, version)).await {
+            Ok(listed) => listed.unwrap_or(now),
+            Err(problem) => {
+                tracing::info!(file = name, problem, "no one says since when a version is public");
+                now
+            }
+        }
     }
 
     async fn keep_java(

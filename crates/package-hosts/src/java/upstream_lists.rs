@@ -7,7 +7,9 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use bowline_authn::guarded::FetchError;
 use bowline_core::Micros;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{Answer, Ask, MavenPlugin, NewDocument, UpstreamDocument, UpstreamFile, java_address};
+use bowline_libraries::hosting::{
+    Answer, Ask, MavenPlugin, NewDocument, UpstreamAccess, UpstreamDocument, UpstreamFile, java_address,
+};
 use bowline_packages::MavenMetadata;
 use futures_util::{StreamExt as _, stream};
 use url::Url;
@@ -46,6 +48,29 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     (new.etag, new.last_modified) = (etag, last_modified);
     set_times(hosts, ask, &mut new.document.files).await;
     Ok(Answer::Document(new))
+}
+
+/// When the list of a package that has a version changed last; absent if it does not have it, or does not say.
+pub(super) async fn listed_at(
+    hosts: &PackageHosts,
+    upstream: &UpstreamAccess,
+    (package, version): (&str, &str),
+) -> Result<Option<Micros>, String> {
+    let url = Url::parse(&java_address(&upstream.url, package, LIST)).map_err(|error| error.to_string())?;
+    let asked = hosts.fetching.client.get(upstream, &url, &HeaderMap::new()).await;
+    let (opened, _) = asked.map_err(|error| error.to_string())?;
+    if opened.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let body = fetching::page(opened).await.map_err(|error| error.to_string())?;
+    let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
+    let reading = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        MavenMetadata::read(&body)
+    });
+    let list = reading.await.map_err(|error| error.to_string())?.map_err(|refusal| refusal.to_string())?;
+    let is_listed = list.versions.iter().any(|listed| listed == version);
+    Ok(changed_at(&list.last_updated).filter(|_| is_listed))
 }
 
 /// What a list says of a package.
