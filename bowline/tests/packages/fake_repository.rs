@@ -73,8 +73,9 @@ impl FakeRepository {
 
     /// Lists these versions of `org.pub:NAME`.
     pub(crate) fn list(&self, server: &TestServer, name: &str, versions: &[&str]) {
-        let versions: String = versions.iter().map(|version| format!("<version>{version}</version>")).collect();
-        let text = format!("<metadata><versioning><versions>{versions}</versions></versioning></metadata>");
+        let versions = versions.join("</version><version>");
+        let versions = format!("<versions><version>{versions}</version></versions>");
+        let text = format!("<metadata><versioning>{versions}</versioning></metadata>");
         self.put(server, &format!("org/pub/{name}/maven-metadata.xml"), 1, text.as_bytes());
     }
 

@@ -207,7 +207,8 @@ async fn versions_come_from_the_first_upstream_that_has_them(server: &TestServer
     assert!(list.contains("<versions><version>1.0</version><version>1.1</version></versions>"), "{list}");
     let list = client.send("GET org/pub/maven-metadata.xml", &[], &[]).await.text();
     assert!(list.contains("<prefix>p</prefix>"), "{list}");
-    (first.seen(), second.seen());
+    first.seen();
+    second.seen();
     assert_eq!(client.send("GET org/pub/lib/1.0/lib-1.0.pom", &[], &[]).await.status, 200);
     assert_eq!(second.seen(), Vec::<String>::new());
     assert_eq!(client.send("GET org/pub/lib/1.1/lib-1.1.jar", &[], &[]).await.status, 200);

@@ -229,7 +229,7 @@ fn gradle(addresses: &Addresses) -> ClientFile {
     file(".gradle/init.d/bowline.gradle", text)
 }
 
-const GRADLE: &str = r#"// Dependencies and plugins of all projects come from this repository alone.
+const GRADLE: &str = r"// Dependencies and plugins of all projects come from this repository alone.
 def bowline = { repositories ->
   repositories.maven {
     name = 'bowline'
@@ -251,7 +251,7 @@ allprojects {
   only(buildscript.repositories)
   only(repositories)
 }
-"#;
+";
 
 #[cfg(test)]
 mod tests {

@@ -193,7 +193,7 @@ async fn list(
             };
             metadata.updated_at = metadata.updated_at.max(Some(head.serial).filter(|micros| *micros > 0));
             let document = documents::find(tx, &upstream.uid, &package).await?;
-            for found in document.iter().flat_map(|document| document.plugins()) {
+            for found in document.iter().flat_map(documents::DocumentRow::plugins) {
                 metadata.add(found.clone());
             }
             packages.push(of_upstream(tx, LANGUAGE, &upstream, (&package, document.as_ref()), false).await?);

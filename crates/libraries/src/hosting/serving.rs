@@ -10,6 +10,7 @@ use super::notes::Note;
 use super::package::{LocateFile, Located, Package, PackageFile, absent, locate};
 use super::pages::{PageKey, RenderedPage, Stamp};
 use super::protocols::Protocol;
+use super::served::ServedVersion;
 use super::upstream_files::MissingFile;
 use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
@@ -183,6 +184,34 @@ impl Hosting {
         (package, file): (&str, &FileName),
         is_metadata: bool,
     ) -> Result<Lookup<AvailableFile>, HostError> {
+        let found = self.decided_file::<P>(client, path, (package, file), is_metadata).await?;
+        let (mut found, decided, served) = match found {
+            Lookup::Here(found) => found,
+            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
+        };
+        if P::LANGUAGE == Language::Java
+            && let AvailableFile::Missing(file) = &found
+            && let Some(withheld) = decided.iter().find_map(|(_, refused)| refused.clone())
+        {
+            return Err(HostError::WithheldIfThere(withheld, file.clone()));
+        }
+        self.note(&mut found, decided)?;
+        match (&mut found, served) {
+            (AvailableFile::Stored(file), Some(served)) => self.served.add(served, &file.digest, client.now()),
+            (AvailableFile::Missing(file), served) => file.served = served,
+            (AvailableFile::Stored(_), None) => {}
+        }
+        Ok(Lookup::Here(found))
+    }
+
+    /// A file, what the policies in force say of it, and the version as it would be served.
+    async fn decided_file<P: LocateFile>(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (package, file): (&str, &FileName),
+        is_metadata: bool,
+    ) -> Result<Lookup<(AvailableFile, Decided, Option<ServedVersion>)>, HostError> {
         let language = P::LANGUAGE;
         let of = (self.clone(), client.clone(), path.map(str::to_owned), package.to_owned(), file.clone());
         let read = self.pipeline.db.read(move |tx| {
@@ -220,19 +249,17 @@ impl Hosting {
                 Ok::<_, HostError>(Lookup::Here((found, decided, served)))
             })
         });
-        let (mut found, decided, served) = match read.await? {
-            Lookup::Here(found) => found,
-            Lookup::Ask(ask) => return Ok(Lookup::Ask(ask)),
-        };
-        if language == Language::Java
-            && let AvailableFile::Missing(file) = &found
-            && let Some(withheld) = decided.iter().find_map(|(_, refused)| refused.clone())
-        {
-            return Err(HostError::WithheldIfThere(withheld, Box::new((**file).clone())));
-        }
+        read.await
+    }
+
+    /// Notes what the policies say of a file.
+    ///
+    /// # Errors
+    /// One of them withholds it.
+    fn note(&self, found: &mut AvailableFile, decided: Decided) -> Result<(), HostError> {
         let mut withheld = None;
         for (note, refused) in decided {
-            match (&mut found, refused) {
+            match (&mut *found, refused) {
                 (_, Some(refused)) => {
                     self.notes.add(note);
                     withheld = withheld.or(Some(refused));
@@ -242,15 +269,7 @@ impl Hosting {
                 (AvailableFile::Missing(file), None) => file.logged.push(note),
             }
         }
-        if let Some(withheld) = withheld {
-            return Err(HostError::Withheld(withheld));
-        }
-        match (&mut found, served) {
-            (AvailableFile::Stored(file), Some(served)) => self.served.add(served, &file.digest, client.now()),
-            (AvailableFile::Missing(file), served) => file.served = served,
-            (AvailableFile::Stored(_), None) => {}
-        }
-        Ok(Lookup::Here(found))
+        withheld.map_or(Ok(()), |withheld| Err(HostError::Withheld(withheld)))
     }
 }
 
