@@ -16,6 +16,8 @@ mod java_upstreams;
 mod keeping;
 #[path = "packages/kept_pages.rs"]
 mod kept_pages;
+#[path = "packages/npm_audit.rs"]
+mod npm_audit;
 #[path = "packages/npm_changes.rs"]
 mod npm_changes;
 #[path = "packages/npm_hostile.rs"]

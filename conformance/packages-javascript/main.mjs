@@ -166,6 +166,8 @@ try {
   for (const [client, how] of Object.entries(clients)) {
     const directory = project(own, { dependencies: { 'bwl-leaf': '1.0.0' } });
     rmSync(join(directory, '.npmrc'));
+    // As the comment in the file says.
+    if (client.startsWith('yarn 1')) writeFileSync(join(directory, '.npmrc'), 'always-auth=true\n');
     writeFileSync(join(directory, '.yarnrc.yml'), 'unsafeHttpWhitelist: ["127.0.0.1", "localhost"]\nenableGlobalCache: false\nenableImmutableInstalls: false\nnodeLinker: node-modules\nnpmMinimalAgeGate: 0\n');
     const outcome = how.program(how.install, directory, home);
     check(`${client} installs by its file`, outcome.status === 0 && installed(directory, 'bwl-leaf') === '1.0.0', outcome.text);
@@ -216,6 +218,25 @@ try {
     const outcome = install(how, own, { 'bwl-outer': '^1.0.0', 'bwl-by-npm0': '1.0.0' });
     check(`${client} installs from an upstream beside own packages`, outcome.status === 0 && installed(outcome.directory, 'bwl-outer') === '1.1.0', outcome.text);
     ofUpstream[client] = outcome.directory;
+  }
+
+  // ---- audit: a record of a vulnerability of what the upstream has ----------------------------------------
+  const operator = join(work, 'feeds.token');
+  writeFileSync(operator, OPERATOR_TOKEN, { mode: 0o600 });
+  const record = { id: 'GHSA-bwla-bwlb-bwlc', modified: '2026-01-01T00:00:00Z', summary: 'bwl-outer runs what it reads', database_specific: { severity: 'HIGH' }, affected: ['bwl-outer', 'bwl-leaf'].map((name) => ({ package: { ecosystem: 'npm', name }, ranges: [{ type: 'SEMVER', events: [{ introduced: '0' }, { fixed: '9.0.0' }] }] })), references: [{ type: 'ADVISORY', url: 'https://advisories.example/GHSA-bwla-bwlb-bwlc' }] };
+  writeFileSync(join(work, 'record.json'), JSON.stringify(record));
+  const imported = run(BOWLINE, ['feeds', 'import', 'osv', join(work, 'record.json'), '--source', 'walk-npm', '--licence', 'CC0-1.0', '--api', BASE_URL, '--token-file', operator], work);
+  check('a record is imported', imported.status === 0, imported.text);
+  const audits = { npm: ['audit'], pnpm: ['audit'], yarn: ['npm', 'audit', '--recursive'], bun: ['audit'] };
+  for (const [client, how] of Object.entries(clients)) {
+    // The old yarn asks one public registry alone, whatever it installs from.
+    if (client.startsWith('yarn 1')) continue;
+    const args = audits[client.split(' ')[0]];
+    const outcome = how.program(args, ofUpstream[client]);
+    check(`${client} finds what a record affects`, outcome.status !== 0 && outcome.text.includes('bwl-outer runs what it reads') && !outcome.text.includes('bwl-by-npm0'), outcome.text);
+    const own = install(how, registry(outside), { 'bwl-outer': '1.0.0' });
+    const clean = how.program(args, own.directory);
+    check(`${client} finds nothing about own packages`, clean.status === 0, clean.text);
   }
 
   // ---- what a policy withholds -------------------------------------------------------------------------

@@ -38,6 +38,8 @@ const NPM_ROUTES: &[Route] = &[
     ("GET kept/-/kept-1.0.0.tgz", npm_host::ReadPackages::FULL_NAME),
     ("HEAD kept/-/kept-1.0.0.tgz", npm_host::ReadPackages::FULL_NAME),
     ("GET -/package/kept/dist-tags", npm_host::ReadPackages::FULL_NAME),
+    ("POST -/npm/v1/security/advisories/bulk", npm_host::ReadPackages::FULL_NAME),
+    ("POST -/npm/v1/security/audits", npm_host::ReadPackages::FULL_NAME),
     ("GET kept?write=true", npm_host::PublishFile::FULL_NAME),
     ("PUT kept", npm_host::DeprecateVersions::FULL_NAME),
     ("PUT -/package/kept/dist-tags/latest", npm_host::SetTag::FULL_NAME),
@@ -159,6 +161,7 @@ async fn ask_npm(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what
     let sent = match (verb, what.ends_with("latest")) {
         ("PUT", true) => b"\"1.0.0\"".to_vec(),
         ("PUT", false) => warnings,
+        ("POST", _) => b"{}".to_vec(),
         _ => Vec::new(),
     };
     let reply = fixture.server.anonymous().rest_with(verb, &path, headers.clone(), sent).await;

@@ -146,6 +146,7 @@ async fn answer<T: Target>(
     target: T,
     subject: &mut String,
 ) -> Result<Response, Refused> {
+    targets::require_no_encoding(request.headers(), target.takes_gzip())?;
     let principal = hosts.principal(request.headers(), origin).await?;
     principal.subject().clone_into(subject);
     let client: HostClient = hosts.hosting.client(principal, origin.address, origin.request_id.clone());

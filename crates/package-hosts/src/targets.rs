@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_formats::percent;
 use bowline_libraries::hosting::HostClient;
@@ -21,6 +21,11 @@ pub(crate) trait Target: Sized + Send + 'static {
 
     /// What a request is called in the access log and in the counters: few names, whatever clients send.
     fn name(verb: &Method, path: &str) -> &'static str;
+
+    /// Whether clients may pack the body of a request as gzip.
+    fn takes_gzip(&self) -> bool {
+        false
+    }
 
     /// The answer to a request at a group.
     fn answer(
@@ -48,6 +53,16 @@ pub(crate) fn parse<T: Target>(path: &str) -> Result<(Option<String>, T), Refuse
         Refused::new(StatusCode::NOT_FOUND, format!("there is nothing at this path of the {} packages", T::WORD))
     })?;
     Ok((scope, target))
+}
+
+/// Refuses a body that is packed, unless it is as gzip and that is read.
+pub(crate) fn require_no_encoding(headers: &HeaderMap, takes_gzip: bool) -> Result<(), Refused> {
+    let is_read = |encoding: &HeaderValue| encoding == "identity" || takes_gzip && encoding == "gzip";
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_read) {
+        return Ok(());
+    }
+    let text = "bodies are read without a content encoding here: send the body uncompressed";
+    Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text))
 }
 
 pub(crate) fn wrong_verb(allowed: &str) -> Refused {

@@ -73,6 +73,11 @@ impl Hosts {
         }
     }
 
+    /// Whether a package host serves a path. Those read bodies by the rules of their protocols.
+    pub(crate) fn is_of_packages(&self, path: &str) -> bool {
+        self.role_of(path) == Role::Libraries
+    }
+
     fn role_of(&self, path: &str) -> Role {
         let below = path.strip_prefix(self.libraries_path.as_str()).and_then(|rest| rest.strip_prefix('/'));
         let word = below.and_then(|rest| rest.split('/').next());

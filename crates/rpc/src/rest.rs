@@ -230,6 +230,7 @@ async fn elsewhere(front: &Front, request: Request<RequestBody>, connected: IpAd
     let address = front.peer(connected, request.headers());
     let request_id = front::request_id(request.headers());
     if !http_body::Body::is_end_stream(request.body())
+        && !front.hosts.is_of_packages(request.uri().path())
         && let Err(error) = require_no_content_encoding(request.headers())
     {
         return failure(front, &error, None, &request_id);

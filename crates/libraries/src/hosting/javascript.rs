@@ -1,15 +1,17 @@
 //! What npm's protocol asks for: the document of a package, one version, and one file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bowline_core::{Error, Micros, Result};
 use bowline_store::ReadTx;
 
 use super::gate::Gate;
-use super::package::{Package, PackageFile, absent};
+use super::package::{Package, PackageFile, absent, is_own};
 use super::pages::RenderedPage;
 use super::protocols::Npm;
 use super::serving::{FileName, PageContent, PageName};
+use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, manifests, tags};
 use crate::base64_of_hex;
 use crate::ecosystems::Language;
@@ -90,6 +92,46 @@ impl Hosting {
         name: &str,
     ) -> std::result::Result<Lookup<Packument>, HostError> {
         self.content::<Packument>(client, path, name).await
+    }
+
+    /// Refuses who may not read packages of a view.
+    ///
+    /// # Errors
+    /// The caller may not read there.
+    pub async fn require_javascript_reader(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+    ) -> std::result::Result<(), HostError> {
+        self.own_javascript_names(client, path, Vec::new()).await.map(drop)
+    }
+
+    /// Those of some names that are the organization's own: published by a group of it, or reserved.
+    ///
+    /// # Errors
+    /// The caller may not read there.
+    pub async fn own_javascript_names(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        names: Vec<String>,
+    ) -> std::result::Result<BTreeSet<String>, HostError> {
+        let of = Arc::new((client.clone(), path.map(str::to_owned), names));
+        let read = self.pipeline.db.read(move |tx| {
+            let of = of.clone();
+            Box::pin(async move {
+                let (client, path, names) = &*of;
+                let organization = View::open::<Npm>(tx, client, path.as_deref()).await?.scope.root();
+                let mut own = BTreeSet::new();
+                for name in names {
+                    if is_own(tx, &organization, LANGUAGE, name).await? {
+                        own.insert(name.clone());
+                    }
+                }
+                Ok(own)
+            })
+        });
+        read.await
     }
 
     /// A file of a package of a view.

@@ -1,5 +1,7 @@
 //! The registry of npm, which npm, pnpm, yarn and bun speak: documents of packages, their files, tags, and publishing.
 
+mod advisories;
+mod audit;
 mod changes;
 mod documents;
 mod objects;
@@ -40,6 +42,10 @@ impl crate::targets::Target for Target {
         target::name(verb, path)
     }
 
+    fn takes_gzip(&self) -> bool {
+        matches!(self, Target::Audit { .. })
+    }
+
     async fn answer(
         self,
         hosts: &Arc<PackageHosts>,
@@ -75,6 +81,14 @@ impl crate::targets::Target for Target {
             ("PUT" | "POST", Target::Tag { name, tag }) => {
                 hosts.set_tag(client, scope, (&name, &tag), body).await?;
                 Ok(answered(StatusCode::CREATED, &json!({ "ok": true })))
+            }
+            ("POST", Target::Audit { is_report }) => {
+                let known = if is_report {
+                    hosts.report(client, scope, &head.headers, body).await?
+                } else {
+                    hosts.advisories(client, scope, &head.headers, body).await?
+                };
+                Ok(answered(StatusCode::OK, &known))
             }
             ("DELETE", Target::Tag { name, tag }) => {
                 hosts.hosting.tag_javascript(client, scope, (&name, &tag), None).await?;

@@ -32,12 +32,14 @@ pub(crate) enum Target {
         name: String,
         tag: String,
     },
+    /// What is known of versions, by package or as a report of a tree.
+    Audit {
+        is_report: bool,
+    },
     /// What other registries have and this one does not, with what to do instead.
     Missing(&'static str),
 }
 
-const NO_AUDIT: &str = "this registry has no audit reports: `bowline libraries check package-lock.json` says what the policy in force \
-                        refuses of a lock file";
 const NO_SEARCH: &str = "packages cannot be searched here: name the package that you want";
 const NO_LOGIN: &str =
     "there is no sign-in by user name here: `bowline libraries configure npm` says how clients get a token";
@@ -50,6 +52,7 @@ impl Target {
             Target::Package { revision: Some(_), .. } => "PUT, DELETE",
             Target::File { revision: Some(_), .. } => "DELETE",
             Target::Tag { .. } => "PUT, POST, DELETE",
+            Target::Audit { .. } => "POST",
             Target::Base
             | Target::Ping
             | Target::Whoami
@@ -68,7 +71,10 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
         [] => return Some(Target::Base),
         ["-", "ping"] => return Some(Target::Ping),
         ["-", "whoami"] => return Some(Target::Whoami),
-        ["-", "npm", "v1", "security", ..] => return Some(Target::Missing(NO_AUDIT)),
+        ["-", "npm", "v1", "security", "advisories", "bulk"] => return Some(Target::Audit { is_report: false }),
+        ["-", "npm", "v1", "security", "audits"] | ["-", "npm", "v1", "security", "audits", "quick"] => {
+            return Some(Target::Audit { is_report: true });
+        }
         ["-", "v1", "search"] => return Some(Target::Missing(NO_SEARCH)),
         ["-", "v1", "login"] | ["-", "user", ..] => return Some(Target::Missing(NO_LOGIN)),
         _ => {}
@@ -108,6 +114,7 @@ pub(super) fn name(verb: &Method, path: &str) -> &'static str {
     let mut from_end = path.trim_end_matches('/').rsplit('/');
     let [last, before, third] = std::array::from_fn(|_| from_end.next().unwrap_or_default());
     match (third, before, last, verb.as_str()) {
+        (_, _, "bulk" | "audits" | "quick", "POST") => "packages.javascript.audit",
         (_, "-", "ping" | "whoami", "GET" | "HEAD") => "packages.javascript.account",
         (_, "-", _, "GET") => "packages.javascript.file.get",
         (_, "-", _, "HEAD") => "packages.javascript.file.head",
@@ -141,7 +148,8 @@ mod tests {
             ("/~acme:web/", Some("acme:web"), Target::Base),
             ("/-/ping", None, Target::Ping),
             ("/-/whoami", None, Target::Whoami),
-            ("/-/npm/v1/security/advisories/bulk", None, Target::Missing(NO_AUDIT)),
+            ("/-/npm/v1/security/advisories/bulk", None, Target::Audit { is_report: false }),
+            ("/~acme/-/npm/v1/security/audits/quick", Some("acme"), Target::Audit { is_report: true }),
             ("/-/v1/search", None, Target::Missing(NO_SEARCH)),
             ("/-/user/org.couchdb.user:a", None, Target::Missing(NO_LOGIN)),
             ("/b", None, package("b", None)),
@@ -181,6 +189,7 @@ mod tests {
             ("PUT", "/javascript/b/-rev/1", "packages.javascript.unpublish"),
             ("PUT", "/javascript/-/package/b/dist-tags/next", "packages.javascript.tag"),
             ("GET", "/javascript/-/package/b/dist-tags", "packages.javascript.tags"),
+            ("POST", "/javascript/-/npm/v1/security/advisories/bulk", "packages.javascript.audit"),
             ("PATCH", "/javascript/b", "packages.javascript.other"),
         ] {
             assert_eq!(name(&verb.parse().expect("a method"), path), wanted, "{verb} {path}");
