@@ -46,7 +46,13 @@ function directory() {
 /** A local repository that has the plugins, and nothing of the packages. */
 function local() {
   const path = join(work, `local-${(directories += 1)}`);
-  const copied = run('cp', ['-al', join(JAVA_CLIENTS, 'repository'), path], work);
+  const from = join(JAVA_CLIENTS, 'repository');
+  let copied = run('cp', ['-al', from, path], work);
+  // There are no links from one file system to another.
+  if (copied.status !== 0) {
+    rmSync(path, { recursive: true, force: true });
+    copied = run('cp', ['-a', from, path], work);
+  }
   if (copied.status !== 0) throw new Error(copied.text);
   return path;
 }
