@@ -119,6 +119,17 @@ async fn a_young_version_is_withheld_until_it_is_old_enough(server: &TestServer)
     assert_eq!(client.send("GET org/pub/lib/2.0/lib-2.0.jar", &[], &[]).await.body, young);
 }
 
+async fn a_file_that_came_to_an_old_version_is_young(server: &TestServer) {
+    let repository = FakeRepository::start().await;
+    let jar = repository.publish(server, "lib", "1.0", 30, "");
+    repository.put(server, "org/pub/lib/1.0/lib-1.0-linux.jar", 1, b"added");
+    let (org, client, owner) = installer(server, &repository).await;
+    bind_to("JAVA", &owner, &org, "ENFORCED", json!({ "name": "cooldown", "cooldownDays": 7 })).await;
+    assert_eq!(client.send("GET org/pub/lib/1.0/lib-1.0.jar", &[], &[]).await.body, jar);
+    let refused = client.send("GET org/pub/lib/1.0/lib-1.0-linux.jar", &[], &[]).await;
+    assert!(sentence(&refused, 403).contains("is younger than 7 days"), "{}", refused.text());
+}
+
 async fn a_version_without_a_date_is_as_old_as_its_list_says(server: &TestServer) {
     let repository = FakeRepository::start().await;
     for name in ["listed", "unlisted", "fresh"] {
@@ -236,6 +247,7 @@ async fn an_old_list_is_used_when_the_upstream_fails(server: &TestServer) {
 }
 
 each_engine!(
+    a_file_that_came_to_an_old_version_is_young,
     a_file_of_an_upstream_is_requested_once,
     a_version_without_a_date_is_as_old_as_its_list_says,
     a_young_version_is_withheld_until_it_is_old_enough,

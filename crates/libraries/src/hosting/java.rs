@@ -141,8 +141,9 @@ async fn beside(
     let names = std::collections::BTreeSet::from([wanted.package]);
     let withheld = malware::withheld_of(tx, LANGUAGE, &names).await?;
     let is_malware = withheld.get(wanted.package).is_some_and(|withheld| withheld.has(&found.version, &found.sort_key));
-    // What the POM says counts for all files of the version.
-    let found = PackageFile { license, uploaded_at: described.uploaded_at, is_malware, ..found };
+    // The POM's license counts for all files, and the later date: a file may come to an old version today.
+    let uploaded_at = described.uploaded_at.max(found.uploaded_at);
+    let found = PackageFile { license, uploaded_at, is_malware, ..found };
     Ok(Located::Here(package(wanted.package, upstream.uid.clone(), Some(upstream), vec![found])))
 }
 

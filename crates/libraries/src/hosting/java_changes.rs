@@ -19,8 +19,9 @@ use super::publishing::NewPom;
 use super::snapshots::{SNAPSHOT, SnapshotName};
 use super::{HostClient, HostError, Hosting, repositories, versions, views};
 
-/// Builds of a snapshot that are kept.
+/// Builds of a snapshot that are kept, and files of older ones that one transaction removes.
 const BUILDS: usize = 20;
+const AT_ONCE: usize = 200;
 
 /// Digests of a file that a group published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +159,7 @@ pub(super) async fn remove_old_builds(
     let ages: BTreeSet<(&str, u64)> = parsed.iter().map(|(name, _)| name.age()).collect();
     let Some(oldest) = ages.iter().rev().nth(BUILDS - 1) else { return Ok(0) };
     let mut gone = 0;
-    for (_, name) in parsed.iter().filter(|(parsed, _)| parsed.age() < *oldest) {
+    for (_, name) in parsed.iter().filter(|(parsed, _)| parsed.age() < *oldest).take(AT_ONCE) {
         let params = [Value::from(repository.as_str()), package.into(), Value::from(*name)];
         let sql = "DELETE FROM hosted_files WHERE repository = $1 AND package = $2 AND name = $3 RETURNING sha256";
         let read = |row: &Row<'_>| row.text(0).map_err(Error::from);
