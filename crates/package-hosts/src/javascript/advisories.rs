@@ -14,7 +14,7 @@ const LANGUAGE: Language = Language::JavaScript;
 pub(super) const ECOSYSTEM: &str = "npm";
 
 /// What clients are told of a vulnerability of a package.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Advisory {
     /// Stands for the record: pnpm 12 passes over what has no number.
     pub(super) id: u64,

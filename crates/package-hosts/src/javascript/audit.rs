@@ -31,9 +31,10 @@ const VERSIONS: usize = 40_000;
 /// Versions that one read of the records looks for, and bytes of a version.
 const AT_ONCE: usize = 1000;
 const VERSION: usize = 256;
-/// Records of one answer, and paths of a version in it.
+/// Records of one answer; paths of a version in it, and bytes of all paths.
 const RECORDS: usize = 2000;
 const PATHS: usize = 20;
+const PATH_BYTES: usize = 4 << 20;
 
 /// Versions of packages, by name.
 type Versions = BTreeMap<String, BTreeSet<String>>;
@@ -48,7 +49,7 @@ struct Node {
     dependencies: Few<Node, PACKAGES>,
 }
 
-/// Where the versions of a project lie in its tree, by name and version.
+/// Where some versions of a project lie in its tree, by name and version.
 type Paths = BTreeMap<(String, String), Vec<String>>;
 
 impl PackageHosts {
@@ -77,14 +78,15 @@ impl PackageHosts {
     ) -> Result<Value, Refused> {
         self.hosting.require_javascript_reader(client, scope).await?;
         let project: Node = self.audited(headers, body).await?;
-        let mut paths = Paths::new();
-        walk(&project, "", &mut paths);
         let mut versions = Versions::new();
-        for (name, version) in paths.keys() {
-            versions.entry(name.clone()).or_default().insert(version.clone());
-        }
+        walk(&project, &mut Vec::new(), &mut |path, version| {
+            if let Some(name) = path.last() {
+                versions.entry((*name).to_owned()).or_default().insert(version.to_owned());
+            }
+        });
+        let count = versions.values().map(BTreeSet::len).sum();
         let found = self.known(client, scope, versions).await?;
-        Ok(reported(&found, &paths))
+        Ok(reported(&found, &paths_of(&project, &found), count))
     }
 
     /// The body of an audit, which clients may pack, read on a thread that may wait.
@@ -145,21 +147,25 @@ impl PackageHosts {
                 }
             }
         }
-        let names = affected.keys().map(|(name, _)| name.clone()).collect();
-        let own = self.hosting.own_javascript_names(client, scope, names).await?;
-        affected.retain(|(name, _), _| !own.contains(name));
         if affected.len() > RECORDS {
             return Err(Refused::bad(format!(
                 "more than {RECORDS} records affect these versions: ask for fewer packages"
             )));
         }
+        let names = affected.keys().map(|(name, _)| name.clone()).collect();
+        let own = self.hosting.own_javascript_names(client, scope, names).await?;
+        affected.retain(|(name, _), _| !own.contains(name));
         let mut found: BTreeMap<String, Vec<Advisory>> = BTreeMap::new();
         for ((name, id), versions) in affected {
             // A record may have gone meanwhile.
             let Ok(body) = records.get(id).await? else { continue };
-            let parsed = bowline_osv::parse(&body).map_err(Error::internal)?;
-            let advisory = Advisory::of(&parsed.record, &body, &name, &versions);
-            found.entry(name).or_default().push(advisory);
+            let of = name.clone();
+            // Some records are long.
+            let reading = tokio::task::spawn_blocking(move || {
+                let parsed = bowline_osv::parse(&body).map_err(Error::internal)?;
+                Ok::<_, Error>(Advisory::of(&parsed.record, &body, &of, &versions))
+            });
+            found.entry(name).or_default().push(reading.await.map_err(Error::internal)??);
         }
         Ok(found)
     }
@@ -169,22 +175,38 @@ fn query(name: &str, version: &str) -> Query {
     Query { ecosystem: ECOSYSTEM.into(), name: name.into(), version: Some(version.into()), after: String::new() }
 }
 
-/// Notes where each version lies below a node.
-fn walk(node: &Node, path: &str, paths: &mut Paths) {
+/// Visits each version below a node, with the names that lead to it.
+fn walk<'a>(node: &'a Node, path: &mut Vec<&'a str>, visit: &mut impl FnMut(&[&'a str], &'a str)) {
     for (name, dependency) in &node.dependencies.0 {
-        let below = if path.is_empty() { name.clone() } else { format!("{path}>{name}") };
+        path.push(name);
         if let Some(version) = &dependency.version {
-            let of = paths.entry((name.clone(), version.clone())).or_default();
-            if of.len() < PATHS {
-                of.push(below.clone());
-            }
+            visit(path, version);
         }
-        walk(dependency, &below, paths);
+        walk(dependency, path, visit);
+        path.pop();
     }
 }
 
+/// Where the affected versions lie, as far as there is room: a short tree can have very long paths.
+fn paths_of(project: &Node, found: &BTreeMap<String, Vec<Advisory>>) -> Paths {
+    let (mut paths, mut room) = (Paths::new(), PATH_BYTES);
+    walk(project, &mut Vec::new(), &mut |path, version| {
+        let Some((name, advisories)) = path.last().and_then(|name| found.get_key_value(*name)) else { return };
+        if advisories.iter().all(|advisory| !advisory.versions.contains(version)) {
+            return;
+        }
+        let of = paths.entry((name.clone(), version.to_owned())).or_default();
+        let length: usize = path.iter().map(|name| name.len() + 1).sum();
+        if of.len() < PATHS && length <= room {
+            room -= length;
+            of.push(path.join(">"));
+        }
+    });
+    paths
+}
+
 /// The older form of an answer.
-fn reported(found: &BTreeMap<String, Vec<Advisory>>, paths: &Paths) -> Value {
+fn reported(found: &BTreeMap<String, Vec<Advisory>>, paths: &Paths, count: usize) -> Value {
     let (mut advisories, mut actions) = (serde_json::Map::new(), Vec::new());
     let mut counts = BTreeMap::from(["info", "low", "moderate", "high", "critical"].map(|severity| (severity, 0)));
     for (name, advisory) in found.iter().flat_map(|(name, of)| of.iter().map(move |advisory| (name, advisory))) {
@@ -217,8 +239,28 @@ fn reported(found: &BTreeMap<String, Vec<Advisory>>, paths: &Paths) -> Value {
     json!({
         "actions": actions, "advisories": advisories, "muted": [],
         "metadata": {
-            "vulnerabilities": counts, "dependencies": paths.len(), "devDependencies": 0, "optionalDependencies": 0,
-            "totalDependencies": paths.len(),
+            "vulnerabilities": counts, "dependencies": count, "devDependencies": 0, "optionalDependencies": 0,
+            "totalDependencies": count,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_a_hostile_tree_have_a_bound() {
+        let leaves: Vec<String> = (0..20_000).map(|n| format!("\"l{n}\":{{\"version\":\"1\"}}")).collect();
+        let mut text = format!("{{\"dependencies\":{{{}}}}}", leaves.join(","));
+        for _ in 0..40 {
+            text = format!("{{\"dependencies\":{{\"{}\":{text}}}}}", "x".repeat(1000));
+        }
+        let project: Node = serde_json::from_str(&text).expect("a tree");
+        let advisory = Advisory { versions: BTreeSet::from(["1".into()]), ..Advisory::default() };
+        let found = (0..20_000).map(|n| (format!("l{n}"), vec![advisory.clone()])).collect();
+        let paths = paths_of(&project, &found);
+        let bytes: usize = paths.values().flatten().map(String::len).sum();
+        assert!(paths.len() == 20_000 && bytes <= PATH_BYTES, "{bytes}");
+    }
 }
