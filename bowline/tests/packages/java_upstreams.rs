@@ -181,10 +181,12 @@ async fn names_of_the_organization_are_never_requested(server: &TestServer) {
     let repository = FakeRepository::start().await;
     let (org, client, owner) = installer(server, &repository).await;
     client.java_publish("com.acme", "tool", "1.0", "").await;
-    let reserve = json!({ "ecosystem": "JAVA", "pattern": "com.secret.*" });
-    let path = format!("/packagereservations/v1/organizations/{org}:createReservation");
-    let reserved = owner.rest("POST", &path, Some(reserve)).await;
-    assert_eq!(reserved.status, 200, "{}", reserved.text());
+    for pattern in ["com.secret.*", "org.hidden:tool"] {
+        let reserve = json!({ "ecosystem": "JAVA", "pattern": pattern });
+        let path = format!("/packagereservations/v1/organizations/{org}:createReservation");
+        let reserved = owner.rest("POST", &path, Some(reserve)).await;
+        assert_eq!(reserved.status, 200, "{}", reserved.text());
+    }
     for path in [
         "com/acme/tool/2.0/tool-2.0.pom",
         "com/acme/tool/maven-metadata.xml",
@@ -192,6 +194,7 @@ async fn names_of_the_organization_are_never_requested(server: &TestServer) {
         "com/secret/web/next/1.0/next-1.0.jar",
         "com/Secret/web/next/1.0/next-1.0.jar",
         "com/secret/web/maven-metadata.xml",
+        "org/hidden/maven-metadata.xml",
     ] {
         client.send(&format!("GET {path}"), &[], &[]).await;
         assert_eq!(repository.seen(), Vec::<String>::new(), "{path}");

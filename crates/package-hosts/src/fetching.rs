@@ -18,6 +18,7 @@ use bowline_pipeline::{Entry, Lease, Quota, TtlCache};
 use bytes::Bytes;
 use tokio::sync::watch;
 use tracing::Instrument as _;
+use url::Url;
 
 use crate::PackageHosts;
 use crate::upstreams::UpstreamClient;
@@ -284,8 +285,31 @@ async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
     })
 }
 
+/// The response to a request for a page at an address, and where it came from; or what a refusal of it means.
+pub(crate) async fn requested_page(
+    hosts: &PackageHosts,
+    ask: &Ask,
+    (address, accepted): (&str, &'static str),
+) -> Result<Result<(Opened, Url), Answer>, String> {
+    let url = Url::parse(address).map_err(|_| in_log(FetchError::InvalidUrl))?;
+    let headers = conditions(ask, accepted)?;
+    let (opened, url) = hosts.fetching.client.get(&ask.upstream, &url, &headers).await.map_err(in_log)?;
+    if opened.status() == StatusCode::OK {
+        return Ok(Ok((opened, url)));
+    }
+    match of_status(opened.status()) {
+        Answer::Failed => Err(in_log(FetchError::Status(opened.status().as_u16()))),
+        answer => Ok(Err(answer)),
+    }
+}
+
+/// Why an upstream gave no page, for the log.
+fn in_log(error: FetchError) -> String {
+    format!("{error} ({})", error.reason())
+}
+
 /// Headers of a request, which is conditional on what was answered before.
-pub(crate) fn conditions(ask: &Ask, accepted: &'static str) -> Result<HeaderMap, String> {
+fn conditions(ask: &Ask, accepted: &'static str) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
     for (name, value) in [(header::IF_NONE_MATCH, &ask.etag), (header::IF_MODIFIED_SINCE, &ask.last_modified)] {
@@ -308,12 +332,12 @@ pub(crate) fn text_of(opened: &Opened, name: HeaderName) -> String {
 }
 
 /// The whole body of a page.
-pub(crate) async fn page(opened: Opened) -> Result<Bytes, FetchError> {
-    opened.whole(PAGE).await
+pub(crate) async fn page(opened: Opened) -> Result<Bytes, String> {
+    opened.whole(PAGE).await.map_err(in_log)
 }
 
 /// What an upstream's refusal of a page means.
-pub(crate) fn of_status(status: StatusCode) -> Answer {
+fn of_status(status: StatusCode) -> Answer {
     match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Answer::Absent,
         StatusCode::NOT_MODIFIED => Answer::Same,

@@ -46,15 +46,20 @@ impl<'a> Coordinates<'a> {
         text.rsplit_once(':').map(|(package, version)| Coordinates { package, version })
     }
 
-    fn artifact(self) -> &'a str {
-        self.package.rsplit(':').next().unwrap_or_default()
-    }
-
     /// Name of its POM, with the directory of the version.
     fn pom(self) -> String {
-        let Coordinates { version, .. } = self;
-        format!("{version}/{}-{version}.pom", self.artifact())
+        pom_name(self.package, self.version)
     }
+}
+
+/// The artifact of a package such as `org.example:library`.
+pub fn artifact(package: &str) -> &str {
+    package.rsplit(':').next().unwrap_or_default()
+}
+
+/// The name of the POM of a version below its package, such as `1.0/library-1.0.pom`.
+pub fn pom_name(package: &str, version: &str) -> String {
+    format!("{version}/{}-{version}.pom", artifact(package))
 }
 
 /// The address of something of a package at an upstream.
@@ -136,7 +141,7 @@ async fn beside(
         if hosting.memory.outcome(&upstream.uid, &missing.path(), now).is_some() {
             return Err(absent(&file.name));
         }
-        PackageFile { url: missing.url, ..unfetched(wanted, &file.name) }
+        PackageFile { url: missing.url, ..unfetched(wanted.version, &file.name) }
     };
     let names = std::collections::BTreeSet::from([wanted.package]);
     let withheld = malware::withheld_of(tx, LANGUAGE, &names).await?;
@@ -199,11 +204,11 @@ fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> Missin
 }
 
 /// A file of which nothing is known but its name.
-fn unfetched(of: Coordinates<'_>, name: &str) -> PackageFile {
+pub(super) fn unfetched(version: &str, name: &str) -> PackageFile {
     PackageFile {
         name: name.into(),
-        version: of.version.into(),
-        sort_key: order_key(LANGUAGE.scheme(), of.version),
+        version: version.into(),
+        sort_key: order_key(LANGUAGE.scheme(), version),
         license: String::new(),
         size: None,
         digest: String::new(),
@@ -295,7 +300,7 @@ async fn hosted(tx: &mut ReadTx, repository: &Uidp, of: Coordinates<'_>) -> Resu
             uploaded_at: Some(row.int(6)?),
             checksums: Checksums { md5: row.text(7)?, sha1: row.text(8)?, sha512: row.text(9)? },
             is_stored: true,
-            ..unfetched(of, "")
+            ..unfetched(of.version, "")
         };
         Ok::<_, Error>((file, row.text(10)?))
     };
@@ -308,9 +313,9 @@ async fn hosted(tx: &mut ReadTx, repository: &Uidp, of: Coordinates<'_>) -> Resu
 /// The file of the newest build that a name of a snapshot without time and number means.
 fn newest_build(of: Coordinates<'_>, files: &[PackageFile], name: &str) -> Option<PackageFile> {
     let base = of.version.strip_suffix(SNAPSHOT)?;
-    let rest = name.strip_prefix(&format!("{0}/{1}-{0}", of.version, of.artifact()))?;
+    let rest = name.strip_prefix(&format!("{0}/{1}-{0}", of.version, artifact(of.package)))?;
     let named = |file: &PackageFile| {
-        let parsed = SnapshotName::parse(of.artifact(), base, file.name.rsplit('/').next()?)?;
+        let parsed = SnapshotName::parse(artifact(of.package), base, file.name.rsplit('/').next()?)?;
         Some((parsed, file.clone()))
     };
     let builds: Vec<(SnapshotName, PackageFile)> = files.iter().filter_map(named).collect();

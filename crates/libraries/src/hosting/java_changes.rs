@@ -17,7 +17,7 @@ use super::java_metadata::snapshot_files;
 use super::protocols::{Maven, Protocol};
 use super::publishing::NewPom;
 use super::snapshots::{SNAPSHOT, SnapshotName};
-use super::{HostClient, HostError, Hosting, repositories, versions, views};
+use super::{HostClient, HostError, Hosting, java, repositories, versions, views};
 
 /// Builds of a snapshot that are kept, and files of older ones that one transaction removes.
 const BUILDS: usize = 20;
@@ -150,7 +150,7 @@ pub(super) async fn remove_old_builds(
     (package, version): (&str, &str),
 ) -> Result<i64> {
     let Some(base) = version.strip_suffix(SNAPSHOT) else { return Ok(0) };
-    let artifact = package.rsplit(':').next().unwrap_or_default();
+    let artifact = java::artifact(package);
     let files = snapshot_files(tx, repository, package, version).await?;
     let parsed: Vec<(SnapshotName, &str)> = files
         .iter()

@@ -12,14 +12,13 @@ use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
 use super::documents::{self, Ask};
-use super::files::Checksums;
 use super::gate::Gate;
 use super::package::{Known, Package, PackageFile, absent, of_upstream, repository, requestable, silent};
 use super::protocols::Maven;
 use super::repositories::Repository;
 use super::snapshots::{SNAPSHOT, SnapshotName, newest};
 use super::views::View;
-use super::{HostClient, HostError, Hosting, Lookup, Withheld, reservations};
+use super::{HostClient, HostError, Hosting, Lookup, Withheld, java, reservations};
 use crate::ecosystems::Language;
 use crate::policy::decide::Refusal;
 use crate::policy::purl;
@@ -245,25 +244,15 @@ fn is_unknown_age(refusal: &Refusal) -> bool {
 
 /// A package that a group published, as its versions that have a POM.
 async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Result<Package> {
-    let sql = "SELECT version, sort_key, license, created_at FROM hosted_versions
+    let sql = "SELECT version, license, created_at FROM hosted_versions
                WHERE repository = $1 AND package = $2 AND packaging <> '' ORDER BY sort_key";
     let read = |row: &Row<'_>| {
         let version = row.text(0)?;
         Ok::<_, Error>(PackageFile {
-            name: version.clone(),
-            version,
-            sort_key: row.bytes(1)?,
-            license: row.text(2)?,
-            size: None,
-            digest: String::new(),
-            metadata_sha256: String::new(),
-            requires_python: String::new(),
-            uploaded_at: Some(row.int(3)?),
-            yanked: None,
-            is_malware: false,
+            license: row.text(1)?,
+            uploaded_at: Some(row.int(2)?),
             is_stored: true,
-            url: String::new(),
-            checksums: Checksums::default(),
+            ..java::unfetched(&version, &version)
         })
     };
     let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
@@ -281,7 +270,7 @@ async fn plugins(tx: &mut ReadTx, repositories: &[Repository], group: &str) -> R
         let params =
             [Value::from(repository.uid.as_str()), Value::from(&lower), Value::from(&upper), Value::from(PLUGIN)];
         for package in tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
-            let artifact = package.rsplit(':').next().unwrap_or_default().to_owned();
+            let artifact = java::artifact(&package).to_owned();
             found.push(MavenPlugin { prefix: prefix(&artifact), name: artifact.clone(), artifact });
         }
     }
@@ -298,7 +287,7 @@ fn prefix(artifact: &str) -> String {
 /// from upstreams, to which that would tell its name.
 async fn is_own_group(tx: &mut ReadTx, organization: &Uidp, group: &str) -> Result<bool> {
     let (lower, upper) = (format!("{group}:"), format!("{group};"));
-    if reservations::has(tx, organization.as_str(), LANGUAGE, &lower).await? {
+    if reservations::has_in_group(tx, organization.as_str(), group).await? {
         return Ok(true);
     }
     let range = UidRange::below(organization.as_str());

@@ -54,7 +54,7 @@ pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub(crate) use facts::{UpstreamFacts, upstream_facts};
 pub use files::Checksums;
-pub use java::address as java_address;
+pub use java::{address as java_address, artifact as java_artifact, pom_name as java_pom_name};
 pub use java_changes::JavaDigests;
 pub use java_metadata::{JavaMetadata, Snapshot, SnapshotFile, list_time};
 pub use javascript::{Packument, PackumentVersion};
@@ -67,6 +67,7 @@ pub use publishing::{NewBlob, NewFile, NewManifest, NewPom, Published, Publishin
 pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
 pub use serving::{File, FileName};
+pub use snapshots::SNAPSHOT;
 pub use upstream_files::{FetchedFacts, MissingFile};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {

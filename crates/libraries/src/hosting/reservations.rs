@@ -59,6 +59,14 @@ pub(super) async fn has(tx: &mut ReadTx, organization: &str, language: Language,
     Ok(reserved.iter().any(|row| row.language == language && matches(&row.pattern, &name)))
 }
 
+/// Whether an organization has reserved a name of a group of Maven, such as `org.example`, or all of them.
+pub(super) async fn has_in_group(tx: &mut ReadTx, organization: &str, group: &str) -> Result<bool> {
+    let names = Language::Java.owned(&format!("{group}:"));
+    let reserved = of_organization(tx, organization).await?;
+    let is_in = |pattern: &str| matches(pattern, &names) || pattern.starts_with(&names);
+    Ok(reserved.iter().any(|row| row.language == Language::Java && is_in(&row.pattern)))
+}
+
 fn matches(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How versions end that change.
-pub(super) const SNAPSHOT: &str = "-SNAPSHOT";
+pub const SNAPSHOT: &str = "-SNAPSHOT";
 
 /// The name of a file of a build of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
 use bowline_content::{Algorithm, ContentError, Digest, Stored};
 use bowline_core::{Micros, hex};
-use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload, Withheld};
+use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload, Withheld, java_pom_name};
 use bowline_packages::{MAX_METADATA, Pom};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -181,8 +181,7 @@ impl PackageHosts {
 /// Whether a file is the POM of its version.
 fn is_pom(wanted: &MissingFile) -> bool {
     let (package, version, name) = wanted.coordinates();
-    let artifact = package.rsplit(':').next().unwrap_or_default();
-    name == format!("{version}/{artifact}-{version}.pom")
+    name == java_pom_name(package, version)
 }
 
 /// The same parts, which are hashed when they pass.

@@ -10,7 +10,9 @@ use bowline_content::{Digest, Stored};
 use bowline_core::{Error, hex};
 use bowline_fronts::body::parts;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{HostClient, Maven, NewBlob, NewFile, NewPom, Published, Publishing};
+use bowline_libraries::hosting::{
+    HostClient, Maven, NewBlob, NewFile, NewPom, Published, Publishing, SNAPSHOT, java_artifact,
+};
 use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
@@ -25,8 +27,6 @@ use crate::storing::{blob, has_no_row};
 /// Bytes of a digest, with the name that some write after it, and of a list.
 const DIGEST: usize = 1024;
 const LIST_BYTES: usize = 8 << 20;
-/// How versions end that change.
-const SNAPSHOT: &str = "-SNAPSHOT";
 
 impl PackageHosts {
     pub(super) async fn put_java(
@@ -174,7 +174,7 @@ fn require_version(name: &str) -> Result<&str, Refused> {
 
 /// Whether a file is the POM of its version, or of a build of it.
 fn is_pom(file: &NewFile) -> bool {
-    let artifact = file.package.rsplit(':').next().unwrap_or_default();
+    let artifact = java_artifact(&file.package);
     let base = file.version.strip_suffix(SNAPSHOT);
     let name = file.name.rsplit('/').next().unwrap_or_default();
     let Some(rest) = name.strip_prefix(artifact).and_then(|rest| rest.strip_suffix(".pom")) else { return false };

@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 use bowline_libraries::Language;
+use bowline_libraries::hosting::SNAPSHOT;
 
 /// Name of the lists of versions, builds and plugins.
 pub(super) const LIST: &str = "maven-metadata.xml";
@@ -94,7 +95,7 @@ pub(super) fn of_parts(parts: &[&str]) -> Target {
 fn named(directory: &[&str], file: &str, checksum: Option<Checksum>) -> Option<Target> {
     let [group @ .., artifact, version] = directory else { return None };
     let package = format!("{}:{artifact}", group.join("."));
-    let base = version.strip_suffix("-SNAPSHOT").unwrap_or(version);
+    let base = version.strip_suffix(SNAPSHOT).unwrap_or(version);
     let rest = file.strip_prefix(artifact)?.strip_prefix('-')?.strip_prefix(base)?;
     let is_named = !group.is_empty() && rest.starts_with(['-', '.']) && is_package(&package);
     is_named.then(|| Target::File { package, name: format!("{version}/{file}"), checksum })

@@ -4,11 +4,11 @@
 //! that is asked; the gate of files knows all others when they are fetched.
 
 use axum::http::{HeaderMap, Method, StatusCode, header};
-use bowline_authn::guarded::FetchError;
 use bowline_core::Micros;
 use bowline_libraries::Language;
 use bowline_libraries::hosting::{
-    Answer, Ask, MavenPlugin, NewDocument, UpstreamAccess, UpstreamDocument, UpstreamFile, java_address,
+    Answer, Ask, MavenPlugin, NewDocument, SNAPSHOT, UpstreamAccess, UpstreamDocument, UpstreamFile, java_address,
+    java_pom_name,
 };
 use bowline_packages::MavenMetadata;
 use futures_util::{StreamExt as _, stream};
@@ -26,18 +26,13 @@ const AT_ONCE: usize = 4;
 
 /// What the upstream answers.
 pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
-    let said = |error: FetchError| format!("{error} ({})", error.reason());
     let address = java_address(&ask.upstream.url, &ask.package, LIST);
-    let url = Url::parse(&address).map_err(|_| said(FetchError::InvalidUrl))?;
-    let headers = fetching::conditions(ask, ACCEPT)?;
-    let (opened, _) = hosts.fetching.client.get(&ask.upstream, &url, &headers).await.map_err(said)?;
-    if opened.status() != StatusCode::OK {
-        let answer = fetching::of_status(opened.status());
-        let is_failure = matches!(answer, Answer::Failed);
-        return if is_failure { Err(said(FetchError::Status(opened.status().as_u16()))) } else { Ok(answer) };
-    }
+    let opened = match fetching::requested_page(hosts, ask, (&address, ACCEPT)).await? {
+        Ok((opened, _)) => opened,
+        Err(answer) => return Ok(answer),
+    };
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
-    let body = fetching::page(opened).await.map_err(said)?;
+    let body = fetching::page(opened).await?;
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let package = ask.package.clone();
     let reading = tokio::task::spawn_blocking(move || {
@@ -62,7 +57,7 @@ pub(super) async fn listed_at(
     if opened.status() != StatusCode::OK {
         return Ok(None);
     }
-    let body = fetching::page(opened).await.map_err(|error| error.to_string())?;
+    let body = fetching::page(opened).await?;
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -76,13 +71,11 @@ pub(super) async fn listed_at(
 /// What a list says of a package.
 fn read(body: &[u8], package: &str) -> Result<NewDocument, String> {
     let list = MavenMetadata::read(body).map_err(|refusal| refusal.to_string())?;
-    let artifact = package.rsplit(':').next().unwrap_or_default();
-    let is_version = |version: &String| is_part(version) && Language::Java.is_version(version) && is_release(version);
-    let file = |version: String| UpstreamFile {
-        name: format!("{version}/{artifact}-{version}.pom"),
-        version,
-        ..UpstreamFile::default()
-    };
+    // Snapshots are not taken from upstreams.
+    let is_version =
+        |version: &String| is_part(version) && Language::Java.is_version(version) && !version.ends_with(SNAPSHOT);
+    let file =
+        |version: String| UpstreamFile { name: java_pom_name(package, &version), version, ..UpstreamFile::default() };
     let plugin = |plugin: bowline_packages::MavenPlugin| MavenPlugin {
         prefix: plugin.prefix,
         artifact: plugin.artifact,
@@ -97,11 +90,6 @@ fn read(body: &[u8], package: &str) -> Result<NewDocument, String> {
         },
         ..NewDocument::default()
     })
-}
-
-/// Snapshots are not taken from upstreams.
-fn is_release(version: &str) -> bool {
-    !version.ends_with("-SNAPSHOT")
 }
 
 /// Sets when the highest versions were published. One that its upstream does not date keeps none, and its files decide.

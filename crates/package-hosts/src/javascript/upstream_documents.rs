@@ -5,10 +5,9 @@
 
 use std::fmt;
 
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_authn::guarded::FetchError;
 use bowline_core::{hex, rfc3339};
 use bowline_libraries::hosting::{
     Answer, Ask, NewDocument, PackedManifests, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
@@ -35,19 +34,14 @@ const HELD: &str = "-security";
 
 /// What the upstream answers.
 pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
-    let said = |error: FetchError| format!("{error} ({})", error.reason());
     let base = ask.upstream.url.trim_end_matches('/');
-    let url =
-        Url::parse(&format!("{base}/{}", ask.package.replace('/', "%2f"))).map_err(|_| said(FetchError::InvalidUrl))?;
-    let headers = fetching::conditions(ask, ACCEPT)?;
-    let (opened, url) = hosts.fetching.client.get(&ask.upstream, &url, &headers).await.map_err(said)?;
-    if opened.status() != StatusCode::OK {
-        let answer = fetching::of_status(opened.status());
-        let is_failure = matches!(answer, Answer::Failed);
-        return if is_failure { Err(said(FetchError::Status(opened.status().as_u16()))) } else { Ok(answer) };
-    }
+    let address = format!("{base}/{}", ask.package.replace('/', "%2f"));
+    let (opened, url) = match fetching::requested_page(hosts, ask, (&address, ACCEPT)).await? {
+        Ok(opened) => opened,
+        Err(answer) => return Ok(answer),
+    };
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
-    let body = fetching::page(opened).await.map_err(said)?;
+    let body = fetching::page(opened).await?;
     let package = ask.package.clone();
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {

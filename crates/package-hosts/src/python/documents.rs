@@ -5,8 +5,7 @@
 
 use std::cell::RefCell;
 
-use axum::http::{HeaderName, StatusCode, header};
-use bowline_authn::guarded::FetchError;
+use axum::http::{HeaderName, header};
 use bowline_core::rfc3339;
 use bowline_formats::percent;
 use bowline_libraries::Language;
@@ -27,16 +26,11 @@ const FILES: usize = 100_000;
 
 /// What the upstream answers.
 pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
-    let said = |error: FetchError| format!("{error} ({})", error.reason());
-    let base = format!("{}/{}/", ask.upstream.url.trim_end_matches('/'), ask.package);
-    let url = Url::parse(&base).map_err(|_| said(FetchError::InvalidUrl))?;
-    let (opened, url) =
-        hosts.fetching.client.get(&ask.upstream, &url, &fetching::conditions(ask, ACCEPT)?).await.map_err(said)?;
-    if opened.status() != StatusCode::OK {
-        let answer = fetching::of_status(opened.status());
-        let is_failure = matches!(answer, Answer::Failed);
-        return if is_failure { Err(said(FetchError::Status(opened.status().as_u16()))) } else { Ok(answer) };
-    }
+    let address = format!("{}/{}/", ask.upstream.url.trim_end_matches('/'), ask.package);
+    let (opened, url) = match fetching::requested_page(hosts, ask, (&address, ACCEPT)).await? {
+        Ok(opened) => opened,
+        Err(answer) => return Ok(answer),
+    };
     let text = |name| text_of(&opened, name);
     let mut new = NewDocument {
         etag: text(header::ETAG),
@@ -47,7 +41,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
         manifests: PackedManifests::default(),
     };
     let is_json = text(header::CONTENT_TYPE).split(';').next().is_some_and(|kind| kind.trim().ends_with("json"));
-    let body = fetching::page(opened).await.map_err(said)?;
+    let body = fetching::page(opened).await?;
     let package = ask.package.clone();
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
