@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "packages/dated.rs"]
+mod dated;
 #[path = "packages/fake_index.rs"]
 mod fake_index;
 #[path = "packages/fake_repository.rs"]
@@ -28,6 +30,8 @@ mod npm_publishing;
 mod npm_upstreams;
 #[path = "packages/npm_withholding.rs"]
 mod npm_withholding;
+#[path = "packages/overrides.rs"]
+mod overrides;
 #[path = "packages/publishing.rs"]
 mod publishing;
 #[path = "packages/reaching.rs"]

@@ -40,7 +40,7 @@ pub(crate) async fn block(
                 let blocked = BlockedDownload {
                     organization: &org,
                     subject,
-                    policy: &policy,
+                    policy: Some(&policy),
                     mode,
                     refusal: &refusal,
                     attempts: 1,

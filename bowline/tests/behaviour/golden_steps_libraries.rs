@@ -6,6 +6,7 @@ use super::{Step, step};
 
 pub(super) fn steps() -> Vec<Step> {
     let mut steps = packages();
+    steps.extend(overrides());
     steps.extend(policies());
     steps
 }
@@ -50,6 +51,51 @@ fn policies() -> Vec<Step> {
             "libraries.resolutioncache.optout.updated",
             "POST /libraries/v1/resolutioncache/{org}:optout",
             json!({ "ecosystem": "JAVA", "optedOut": true }),
+        ),
+    ]
+}
+
+/// Exceptions of versions, and freezes.
+fn overrides() -> Vec<Step> {
+    let requested = json!({ "purl": "pkg:pypi/Example@1.0", "justification": "CVE-2026-7", "bypassMalware": true });
+    let created =
+        json!({ "purl": "pkg:npm/left-pad@1.3.0", "justification": "It is ours.", "hours": 2, "bypassFreeze": true });
+    let freeze = json!({
+        "ecosystems": ["JAVASCRIPT"], "cutoffTime": "2026-01-01T00:00:00Z", "justification": "A worm is about.",
+    });
+    vec![
+        step(
+            "dev.bowline.libraries.exception.requested.v1",
+            "POST /packageexceptions/v1/organizations/{org}:requestException",
+            requested,
+        )
+        .keeping("/uid", "exception"),
+        step(
+            "dev.bowline.libraries.exception.approved.v1",
+            "POST /packageexceptions/v1/exceptions/{exception}:approve",
+            json!({}),
+        ),
+        step(
+            "dev.bowline.libraries.exception.ended.v1",
+            "POST /packageexceptions/v1/exceptions/{exception}:end",
+            json!({}),
+        ),
+        step(
+            "dev.bowline.libraries.exception.created.v1",
+            "POST /packageexceptions/v1/organizations/{org}:createException",
+            created,
+        )
+        .keeping("/uid", "created_exception"),
+        step(
+            "dev.bowline.libraries.exception.approval.set.v1",
+            "POST /packageexceptions/v1/organizations/{org}:setExceptionApproval",
+            json!({ "secondPerson": true }),
+        ),
+        step("dev.bowline.libraries.freeze.set.v1", "POST /packagefreezes/v1/organizations/{org}:freeze", freeze),
+        step(
+            "dev.bowline.libraries.freeze.lifted.v1",
+            "POST /packagefreezes/v1/organizations/{org}:liftFreeze",
+            json!({ "ecosystems": ["JAVASCRIPT"] }),
         ),
     ]
 }

@@ -263,8 +263,14 @@ async fn block(server: &TestServer, org: &str, policy: &str, mode: Mode, version
             let Decision::Refused(refusal) = decide(&rules.unwrap_or_default(), &subject, now) else {
                 return Err(Error::internal("a version of this moment was let through"));
             };
-            let blocked =
-                BlockedDownload { organization: &org, subject, policy: &policy, mode, refusal: &refusal, attempts: 1 };
+            let blocked = BlockedDownload {
+                organization: &org,
+                subject,
+                policy: Some(&policy),
+                mode,
+                refusal: &refusal,
+                attempts: 1,
+            };
             record_blocked_download(tx, &blocked, &new, now).await
         })
     });

@@ -3,7 +3,8 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
-    catalog, decisions, package_reservations, package_upstreams, policy_tests, python_packages,
+    catalog, decisions, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests,
+    python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -19,10 +20,20 @@ use crate::oracle::{ALREADY_EXISTS, NOT_FOUND, OK};
 use crate::table::{Aim, Check, Row, anybody, at, default, delete, row};
 
 pub(crate) fn rows() -> Vec<Row> {
-    [catalogue(), operators(), entitled(), policies_and_bindings(), decided(), remembered(), published(), upstreams()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        catalogue(),
+        operators(),
+        entitled(),
+        policies_and_bindings(),
+        decided(),
+        remembered(),
+        published(),
+        upstreams(),
+        overrides(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn catalogue() -> Vec<Row> {
@@ -239,6 +250,45 @@ fn upstreams() -> Vec<Row> {
                 name: "absent".into(),
             })
         },
+    ]
+}
+
+/// Exceptions of versions, and freezes. Of exceptions that are named there is none.
+fn overrides() -> Vec<Row> {
+    let asked = |aim: &Aim<'_>| own::CreatePackageExceptionRequest {
+        parent: aim.group(),
+        purl: "pkg:pypi/example@1.0".into(),
+        justification: "mends a fault".into(),
+        ..default()
+    };
+    let absent = |aim: &Aim<'_>| format!("{}/0123456789abcdef", aim.group());
+    let missing = |row: Row| Row { let_through: NOT_FOUND, ..row };
+    vec![
+        in_organization::<package_exceptions::ListExceptions>(|aim| own::ListPackageExceptionsRequest {
+            parent: aim.group(),
+        }),
+        in_organization::<package_exceptions::RequestException>(asked),
+        in_organization::<package_exceptions::CreateException>(asked),
+        missing(at::<package_exceptions::ApproveException>(move |aim| own::ApprovePackageExceptionRequest {
+            uid: absent(aim),
+        })),
+        missing(at::<package_exceptions::EndException>(move |aim| own::EndPackageExceptionRequest {
+            uid: absent(aim),
+        })),
+        in_organization::<package_exceptions::SetExceptionApproval>(|aim| own::SetExceptionApprovalRequest {
+            parent: aim.group(),
+            second_person: false,
+        }),
+        in_organization::<package_freezes::ListFreezes>(|aim| own::ListPackageFreezesRequest { parent: aim.group() }),
+        in_organization::<package_freezes::FreezePackages>(|aim| own::FreezePackagesRequest {
+            parent: aim.group(),
+            justification: "a worm is about".into(),
+            ..default()
+        }),
+        in_organization::<package_freezes::LiftFreeze>(|aim| own::LiftFreezeRequest {
+            parent: aim.group(),
+            ..default()
+        }),
     ]
 }
 

@@ -78,6 +78,7 @@ const NAVIGATION: &[(&str, &[(&str, &str)])] = &[
         &[
             ("/console/packages", "Packages"),
             ("/console/policies", "Policies"),
+            ("/console/exceptions", "Exceptions and freezes"),
             ("/console/decision", "Is a package allowed?"),
             ("/console/blocked", "Blocked packages"),
         ],

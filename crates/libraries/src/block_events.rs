@@ -72,13 +72,20 @@ pub struct BlockedDownload<'a> {
     pub organization: &'a Uidp,
     /// The requested package or version.
     pub subject: Subject<'a>,
-    /// The policy that decided.
-    pub policy: &'a Uidp,
+    /// The policy that decided; absent for freezes.
+    pub policy: Option<&'a Uidp>,
     /// What its binding does.
     pub mode: Mode,
     pub refusal: &'a Refusal,
     /// How often it was tried.
     pub attempts: i64,
+}
+
+impl BlockedDownload<'_> {
+    /// UIDP of the policy as rows have it: empty for freezes.
+    pub(super) fn policy_uid(&self) -> &str {
+        self.policy.map(Uidp::as_str).unwrap_or_default()
+    }
 }
 
 /// Adds the attempts. `new` is the UIDP of the row if this is the first of its kind: a child of the organization.
@@ -89,7 +96,7 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
     let (subject, refusal) = (&blocked.subject, blocked.refusal);
     let (days, until) = match refusal {
         Refusal::Cooldown { days, until } => (*days, *until),
-        Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware => (0, None),
+        Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware | Refusal::Frozen { .. } => (0, None),
     };
     let purl = purl::of_version(subject.language, subject.name, subject.version);
     let sql = "INSERT INTO library_block_events (uid, parent, org, purl, package, ecosystem, mode, reason, policy, published_at,
@@ -109,7 +116,7 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
         Value::Int(subject.language.number()),
         Value::Int(blocked.mode as i64),
         Value::from(refusal.reason()),
-        Value::from(blocked.policy.as_str()),
+        Value::from(blocked.policy_uid()),
         Value::OptInt(subject.published_at),
         Value::from(days),
         Value::OptInt(until),

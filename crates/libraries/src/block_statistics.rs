@@ -42,7 +42,7 @@ pub(super) async fn count(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, day: 
         Value::Int(blocked.mode as i64),
         Value::Int(day),
         Value::Int(blocked.subject.language.number()),
-        Value::from(blocked.policy.as_str()),
+        Value::from(blocked.policy_uid()),
         Value::from(blocked.refusal.reason()),
         Value::from(blocked.subject.name),
         Value::Int(blocked.attempts),

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, ExplainPackage, PreviewPolicy};
 use bowline_contract::v1::libraries as v1;
+use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::timestamp;
@@ -14,6 +15,8 @@ use bowline_store::{ReadTx, Row, Value};
 
 use self::facts::{Facts, VersionName};
 use super::ecosystems::Language;
+use super::exceptions;
+use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
 use super::policy::decide::{Decision, Policy, Refusal, decide};
 use super::require_organization;
@@ -82,15 +85,21 @@ async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>)
     let organization = require_organization(tx, call).await?;
     let version = parsed("purl", &call.request().purl)?;
     let facts = facts::load_for(tx, &organization, std::slice::from_ref(&version)).await?;
-    let enforced = policies::in_force(tx, &organization, version.language, Mode::Enforced).await?;
-    let logged = policies::in_force(tx, &organization, version.language, Mode::Log).await?;
+    let package = Some((version.language, &*version.name));
+    let overrides = in_force::overrides(tx, &organization, package, call.now()).await?;
+    let enforced = in_force::find(tx, &organization, version.language, Mode::Enforced, &overrides).await?;
+    let logged = in_force::find(tx, &organization, version.language, Mode::Log, &overrides).await?;
+    let of_version = (version.language, &*version.name, &*version.version);
+    let exception = exceptions::of_version(tx, &organization, of_version, call.now()).await?;
     let of = |policy: Option<&Policy>| shown(&version, facts::of(&facts, &version), policy, call.now());
+    let uid = |found: Option<InForce>| found.and_then(|found| found.policy_uid).map(|uid| uid.as_str().into());
     Ok(own::PackageExplanation {
         purl: version.purl(),
-        decision: Some(of(enforced.as_ref().map(|(_, policy)| policy))),
-        policy: enforced.map(|(uid, _)| uid.as_str().into()).unwrap_or_default(),
-        logged: logged.as_ref().map(|(_, policy)| of(Some(policy))),
-        logged_policy: logged.map(|(uid, _)| uid.as_str().into()).unwrap_or_default(),
+        decision: Some(of(enforced.as_ref().map(|found| &found.policy))),
+        logged: logged.as_ref().map(|found| of(Some(&found.policy))),
+        policy: uid(enforced).unwrap_or_default(),
+        logged_policy: uid(logged).unwrap_or_default(),
+        exception,
     })
 }
 
@@ -100,7 +109,8 @@ async fn evaluate(
 ) -> Result<own::EvaluatePolicyResponse> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let policy = policies::draft(request.policy.clone().unwrap_or_default())?;
+    let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
+    let policy = Policy { overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
     let decisions = decided(tx, &organization, &request.purls, &policy, call.now()).await?;
     Ok(own::EvaluatePolicyResponse { decisions })
 }
@@ -130,13 +140,14 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) 
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let language = Language::required("ecosystem", request.ecosystem)?;
-    let draft = policies::draft(request.policy.clone().unwrap_or_default())?;
+    let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
+    let in_force = in_force::find(tx, &organization, language, Mode::Enforced, &overrides).await?;
+    let in_force = in_force.as_ref().map(|found| &found.policy);
+    let draft = Policy { overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
     let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
     let since = call.now() - Micros::from(days) * DAY;
     let (versions, incomplete) = served(tx, &organization, language, since).await?;
     let facts = facts::load_for(tx, &organization, &versions).await?;
-    let in_force = policies::in_force(tx, &organization, language, Mode::Enforced).await?;
-    let in_force = in_force.as_ref().map(|(_, policy)| policy);
     let mut response = own::PreviewPolicyResponse {
         examined: i32::try_from(versions.len()).unwrap_or(i32::MAX),
         incomplete,
@@ -196,6 +207,7 @@ fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Mic
             Refusal::Blocked(pattern) => shown.matched = pattern.text(),
             Refusal::License(license) => shown.matched = license,
             Refusal::Malware => {}
+            Refusal::Frozen { cutoff, .. } => shown.matched = rfc3339::text(cutoff, Digits::Fewest),
             Refusal::Cooldown { until, .. } => shown.allowed_time = until.and_then(timestamp),
         }
     }

@@ -7,7 +7,10 @@ mod catalog;
 mod decisions;
 mod ecosystems;
 mod entitlements;
+mod exceptions;
+mod freezes;
 pub mod hosting;
+mod in_force;
 mod malware;
 pub mod names;
 mod neutral;
@@ -48,6 +51,8 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = policy_expectations::register(handlers);
     let handlers = policy_bindings::register(handlers);
     let handlers = decisions::register(handlers);
+    let handlers = exceptions::register(handlers);
+    let handlers = freezes::register(handlers);
     let handlers = block_events::register(handlers);
     let handlers = block_statistics::register(handlers);
     let handlers = resolutions::register(handlers);
@@ -72,6 +77,11 @@ async fn require_organization<T>(tx: &mut bowline_store::ReadTx, call: &Authoriz
     }
     bowline_resources::references::require_group(tx, scope).await?;
     Ok(scope.clone())
+}
+
+/// A UIDP as the database has it.
+fn stored_uid(uid: &str) -> Result<Uidp> {
+    Uidp::parse(uid).map_err(|_| Error::internal(format!("the database holds the damaged uid {uid}")))
 }
 
 /// A page size of the fields that are wider than they need to be.

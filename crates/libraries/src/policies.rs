@@ -15,7 +15,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 use super::ecosystems::Language;
-use super::policy::decide::{Exemption, Policy};
+use super::policy::decide::{Exemption, Overrides, Policy};
 use super::policy::purl::Pattern;
 use super::{policy_expectations, require_organization};
 
@@ -364,5 +364,6 @@ fn ready(stored: &v1::LibraryPolicy) -> Result<Policy> {
         blocked,
         allowed: stored.allow_list.iter().map(exemption).collect::<Result<_>>()?,
         blocked_licenses: stored.blocked_licenses.clone(),
+        overrides: Overrides::default(),
     })
 }

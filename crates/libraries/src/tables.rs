@@ -175,6 +175,30 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "package_exception_approvals",
+        columns: &[reference("parent", "groups", OnDelete::Delete)],
+    },
+    TableDeclaration {
+        name: "package_exceptions",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "groups", OnDelete::Delete),
+            value("package"),
+            value("purl"),
+            value("justification"),
+            reference("requester", "identities", OnDelete::Keep("who requested it, also once they are gone")),
+            reference("approver", "identities", OnDelete::Keep("who approved it, also once they are gone")),
+        ],
+    },
+    TableDeclaration {
+        name: "package_freezes",
+        columns: &[
+            reference("parent", "groups", OnDelete::Delete),
+            value("justification"),
+            reference("set_by", "identities", OnDelete::Keep("who set it, also once they are gone")),
+        ],
+    },
+    TableDeclaration {
         name: "package_reservations",
         columns: &[reference("parent", "groups", OnDelete::Delete), value("pattern")],
     },

@@ -78,9 +78,12 @@ impl Refused {
 
     /// The refusal of what a policy withholds.
     pub(crate) fn withheld(status: StatusCode, withheld: &Withheld) -> Refused {
-        Refused::new(status, withheld.sentence.clone())
-            .with_header(HeaderName::from_static("x-bowline-reason"), withheld.reason)
-            .with_header(HeaderName::from_static("x-bowline-policy"), phrase(&withheld.policy))
+        let refused = Refused::new(status, withheld.sentence.clone())
+            .with_header(HeaderName::from_static("x-bowline-reason"), withheld.reason);
+        match &*withheld.policy {
+            "" => refused,
+            policy => refused.with_header(HeaderName::from_static("x-bowline-policy"), phrase(policy)),
+        }
     }
 
     pub(crate) fn response(self) -> Response {

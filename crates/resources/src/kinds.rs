@@ -58,6 +58,12 @@ pub const PACKAGE_VERSION: &str = "bowline.dev/PackageVersion";
 pub const PACKAGE_TAG: &str = "bowline.dev/PackageTag";
 /// Names of packages that belong to an organization.
 pub const PACKAGE_RESERVATION: &str = "bowline.dev/PackageReservation";
+/// A version of a package that is installed for some time although something withholds it.
+pub const PACKAGE_EXCEPTION: &str = "bowline.dev/PackageException";
+/// Who must approve such exceptions.
+pub const EXCEPTION_APPROVAL: &str = "bowline.dev/ExceptionApproval";
+/// A time after which no package may have been published.
+pub const PACKAGE_FREEZE: &str = "bowline.dev/PackageFreeze";
 /// Another package index that an organization takes packages from.
 pub const PACKAGE_UPSTREAM: &str = "bowline.dev/PackageUpstream";
 /// A statement about a vulnerability.

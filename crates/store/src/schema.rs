@@ -324,4 +324,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0060_java_packages.sql"),
         postgres: include_str!("../migrations/postgres/0060_java_packages.sql"),
     },
+    Migration {
+        version: 61,
+        name: "package_exceptions",
+        sqlite: include_str!("../migrations/sqlite/0061_package_exceptions.sql"),
+        postgres: include_str!("../migrations/postgres/0061_package_exceptions.sql"),
+    },
 ];

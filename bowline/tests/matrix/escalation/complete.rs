@@ -37,7 +37,7 @@ const TELLING: [&str; 24] = [
 ];
 
 /// Methods that change something and are not attacked, by name or package, with the reason.
-const NOT_ATTACKED: [(&str, &str); 41] = [
+const NOT_ATTACKED: [(&str, &str); 43] = [
     ("bowline.advisories.v1.", "writes advisories, as Advisories.Create does"),
     ("bowline.events.v1.", "sends events to where they go, or not"),
     ("bowline.feeds.v1.", "for the operator alone"),
@@ -55,6 +55,11 @@ const NOT_ATTACKED: [(&str, &str); 41] = [
     ("bowline.registry.v1.Images.DeleteImages", "deletes what its capabilities allow to delete"),
     ("bowline.operator.v1.", "for the operator alone: behaviour/operators.rs calls each"),
     ("bowline.registry.v1.RegistryPolicies.ApplyRetention", "deletes what its capabilities allow to delete"),
+    (
+        "bowline.libraries.v1.PackageExceptions.",
+        "versions that everybody of the organization may install for some days",
+    ),
+    ("bowline.libraries.v1.PackageFreezes.", "versions that nobody of the organization installs"),
     ("bowline.libraries.v1.PackageReservations.", "names that upstreams are not asked for"),
     (
         "bowline.libraries.v1.PackageUpstreams.",

@@ -10,6 +10,9 @@ const OF_OPERATOR: &str = "it is the operator's alone, and changes no resource o
 
 const ONE_VERSION: &str = "ListVersions shows the version with its files, and nothing goes along with it";
 const ONE_RESERVATION: &str = "changes one reservation, which the request names";
+const ONE_EXCEPTION: &str =
+    "changes one exception, which the request or ListExceptions shows, and nothing goes along with it";
+const FREEZES: &str = "changes the freezes of the ecosystems that the request names";
 const ONE_UPSTREAM: &str = "changes one upstream, which the request names; what it has is known when it is asked";
 
 /// Each with its reason. The contract allows all others.
@@ -52,6 +55,13 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),
+    ("bowline.libraries.v1.PackageExceptions.ApproveException", ONE_EXCEPTION),
+    ("bowline.libraries.v1.PackageExceptions.CreateException", ONE_EXCEPTION),
+    ("bowline.libraries.v1.PackageExceptions.EndException", ONE_EXCEPTION),
+    ("bowline.libraries.v1.PackageExceptions.RequestException", ONE_EXCEPTION),
+    ("bowline.libraries.v1.PackageExceptions.SetExceptionApproval", "changes one setting, which the request shows"),
+    ("bowline.libraries.v1.PackageFreezes.FreezePackages", FREEZES),
+    ("bowline.libraries.v1.PackageFreezes.LiftFreeze", FREEZES),
     ("bowline.libraries.v1.PackageReservations.CreateReservation", ONE_RESERVATION),
     ("bowline.libraries.v1.PackageReservations.DeleteReservation", ONE_RESERVATION),
     ("bowline.libraries.v1.PackageUpstreams.DeleteUpstream", ONE_UPSTREAM),

@@ -34,10 +34,12 @@ pub struct CheckCommand {
 const FILE_BYTES: u64 = 64 << 20;
 /// The reason of versions that are too young, or whose age is not known.
 const COOLDOWN: &str = "COOLDOWN";
+/// By what versions are checked where no policy is in force.
+const NO_POLICY: &str = "freezes alone, since no policy is in force for this ecosystem";
 /// Versions that a call evaluates.
 const AT_ONCE: usize = 100;
 
-/// What the policy in force would refuse of what a lock file pins.
+/// What the policy in force, exceptions and freezes would refuse of what a lock file pins.
 ///
 /// # Errors
 /// The file cannot be read, the server refuses, or a version would be refused.
@@ -55,10 +57,9 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
     for other in &file.others {
         note(&format!("not checked: {other}\n"));
     }
-    let Some(policy) = policy_in_force(&api, &organization, file.ecosystem).await? else {
-        note("no policy is in force for this ecosystem, so nothing is refused\n");
-        return show(&command.output, &[]);
-    };
+    let policy = policy_in_force(&api, &organization, file.ecosystem).await?;
+    let by = policy.as_ref().map_or_else(|| NO_POLICY.to_owned(), |policy| format!("the policy {}", policy.name));
+    let policy = policy.unwrap_or_else(without_rules);
     let purls: Vec<String> = file.versions.into_iter().collect();
     let mut refused = Vec::new();
     for purls in purls.chunks(AT_ONCE) {
@@ -75,8 +76,13 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
     for decision in unknown {
         note(&format!("not known here, so its age is not checked: {}\n", decision.purl));
     }
-    note(&format!("checked by the policy {}: {} versions\n", policy.name, purls.len()));
+    note(&format!("checked by {by}: {} versions\n", purls.len()));
     show(&command.output, &refused)
+}
+
+/// What an ecosystem without a policy is like: freezes alone refuse.
+fn without_rules() -> v1::LibraryPolicy {
+    v1::LibraryPolicy { name: "none".into(), cooldown_days: Some(0), ..v1::LibraryPolicy::default() }
 }
 
 /// Prints what is refused; fails if that is anything.

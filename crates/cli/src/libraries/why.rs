@@ -82,6 +82,8 @@ fn table(explanation: &own::PackageExplanation, policy: String) -> Table {
         ("known", is_known(decision.known)),
         ("published", time(decision.publish_time)),
         ("license", decision.license),
+        ("exception", explanation.exception.as_ref().map(|one| one.uid.clone()).unwrap_or_default()),
+        ("exception until", time(explanation.exception.as_ref().and_then(|one| one.expire_time))),
     ];
     for (field, value) in lines.into_iter().filter(|(_, value)| !value.is_empty()) {
         table.push([field.to_owned(), value]);

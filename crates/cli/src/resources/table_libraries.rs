@@ -24,6 +24,29 @@ const PYTHON_VERSIONS: &[Column] = &[
     column("bytes", "sizeBytes"),
     column("created", "createTime"),
 ];
+const EXCEPTIONS: &[Column] = &[
+    column("uid", "uid"),
+    column("purl", "purl"),
+    column("state", "state"),
+    column("until", "expireTime"),
+    column("malware", "bypassMalware"),
+    column("freeze", "bypassFreeze"),
+    column("why", "justification"),
+];
+const EXCEPTIONS_WIDE: &[Column] = &[
+    column("requested by", "requestedBy"),
+    column("requested", "requestTime"),
+    column("approved by", "approvedBy"),
+    column("hours", "hours"),
+];
+const FREEZES: &[Column] = &[
+    column("ecosystem", "ecosystem"),
+    column("cutoff", "cutoffTime"),
+    column("own", "includesOwn"),
+    column("why", "justification"),
+    column("by", "frozenBy"),
+    column("set", "freezeTime"),
+];
 const RESERVATIONS: &[Column] =
     &[column("pattern", "pattern"), column("ecosystem", "ecosystem"), column("created", "createTime")];
 const UPSTREAMS: &[Column] = &[
@@ -127,6 +150,96 @@ pub(super) const RESOURCES: &[Resource] = &[
                 does: Does::Ask("Delete this version with its files"),
                 positional: "parent",
                 example: "libraries python delete acme --package example --version 1.0 --yes",
+            },
+        ],
+    },
+    Resource {
+        name: "exceptions",
+        about: "Versions that are installed for some days although something withholds them",
+        kind: Kind::Group,
+        columns: EXCEPTIONS,
+        wide: EXCEPTIONS_WIDE,
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.libraries.v1.PackageExceptions.ListExceptions",
+                about: "List the exceptions of an organization that are requested or in force",
+                does: Does::List,
+                positional: "parent",
+                example: "libraries exceptions list acme",
+            },
+            Verb {
+                name: "request",
+                method: "bowline.libraries.v1.PackageExceptions.RequestException",
+                about: "Request an exception, which someone else puts into force",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries exceptions request acme --purl pkg:pypi/example@1.0.1 --justification CVE-2026-7",
+            },
+            Verb {
+                name: "create",
+                method: "bowline.libraries.v1.PackageExceptions.CreateException",
+                about: "Let a version be installed from now on, for some hours",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries exceptions create acme --purl pkg:pypi/example@1.0.1 --justification CVE-2026-7 --hours 48",
+            },
+            Verb {
+                name: "approve",
+                method: "bowline.libraries.v1.PackageExceptions.ApproveException",
+                about: "Put a requested exception into force",
+                does: Does::Call,
+                positional: "uid",
+                example: "libraries exceptions approve $REQUESTED",
+            },
+            Verb {
+                name: "end",
+                method: "bowline.libraries.v1.PackageExceptions.EndException",
+                about: "End an exception before its time, or decline a requested one",
+                does: Does::Ask("End this exception"),
+                positional: "uid",
+                example: "libraries exceptions end $EXCEPTION --yes",
+            },
+            Verb {
+                name: "set-approval",
+                method: "bowline.libraries.v1.PackageExceptions.SetExceptionApproval",
+                about: "Set whether someone other than who requested an exception must approve it",
+                does: Does::Call,
+                positional: "parent",
+                example: "libraries exceptions set-approval acme --second-person",
+            },
+        ],
+    },
+    Resource {
+        name: "freezes",
+        about: "Times after which nothing that an organization installs may have been published",
+        kind: Kind::Group,
+        columns: FREEZES,
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.libraries.v1.PackageFreezes.ListFreezes",
+                about: "List the freezes of an organization",
+                does: Does::List,
+                positional: "parent",
+                example: "libraries freezes list acme",
+            },
+            Verb {
+                name: "set",
+                method: "bowline.libraries.v1.PackageFreezes.FreezePackages",
+                about: "Refuse whatever was published after a time, now without one",
+                does: Does::Ask("Freeze packages"),
+                positional: "parent",
+                example: "libraries freezes set acme --ecosystems javascript --justification worm --yes",
+            },
+            Verb {
+                name: "lift",
+                method: "bowline.libraries.v1.PackageFreezes.LiftFreeze",
+                about: "Lift freezes: policies alone decide again",
+                does: Does::Ask("Lift these freezes"),
+                positional: "parent",
+                example: "libraries freezes lift acme --ecosystems javascript --yes",
             },
         ],
     },

@@ -299,6 +299,12 @@ pub(super) const SCREENS: &[Screen] = &[
          bound; a binding that only logs refuses nothing, and shows what it would.",
     ),
     screen(
+        "/console/exceptions",
+        "Exceptions and freezes",
+        "Single versions that an organization gets for some days although a cooldown, a report of malware or a freeze withholds \
+         them, and times after which nothing may have been published. Block lists and licenses have no exceptions.",
+    ),
+    screen(
         "/console/decision",
         "Is a package allowed?",
         "What the policies of an organization decide about one package version, rule by rule, and until when a cooldown lasts.",

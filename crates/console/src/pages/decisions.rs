@@ -45,6 +45,12 @@ fn explained(explanation: &PackageExplanation) -> Markup {
     html! {
         (decided("The decision", "decision", explanation.decision.as_ref(), &explanation.policy))
         (decided("What the policy that only logs would decide", "logged", explanation.logged.as_ref(), &explanation.logged_policy))
+        @if let Some(exception) = &explanation.exception {
+            (section("exception", "An exception is in force", &facts(&[
+                ("Why", text(&exception.justification)),
+                ("Until", time(exception.expire_time.as_ref())),
+            ])))
+        }
     }
 }
 

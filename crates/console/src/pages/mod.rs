@@ -9,6 +9,7 @@ mod audit_verify;
 mod bindings;
 mod checklist;
 mod decisions;
+mod exceptions;
 mod find;
 mod findings;
 pub(crate) mod first_run;
@@ -88,6 +89,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("/console/decision", decisions::show),
     page!("/console/deliveries", subscriptions::deliveries),
     page!("/console/delivery", subscriptions::delivery),
+    page!("/console/exceptions", exceptions::show),
     page!("/console/find", find::images),
     page!("/console/findings", findings::list),
     page!("/console/first-run", first_run::show),

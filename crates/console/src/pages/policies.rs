@@ -119,7 +119,7 @@ fn binding_row(visit: &Visit, binding: &LibraryPolicyBinding, names: &HashMap<&s
     vec![ecosystem(binding.ecosystem), policy, mode(binding.mode), time(binding.created_at.as_ref()), actions]
 }
 
-fn ecosystem(number: i32) -> Markup {
+pub(super) fn ecosystem(number: i32) -> Markup {
     text(&words(Ecosystem::try_from(number).unwrap_or_default().as_str_name(), ""))
 }
 

@@ -12,7 +12,7 @@ use prost::Message as _;
 
 use super::Hosting;
 use super::files::Checksums;
-use super::package::PackageFile;
+use super::package_file::PackageFile;
 use super::packed::PackedManifests;
 use super::upstream_files::MissingFile;
 use super::upstreams::{self, UpstreamRow};

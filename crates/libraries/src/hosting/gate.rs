@@ -6,9 +6,11 @@ use bowline_core::{Error, Micros, Uidp};
 use bowline_store::ReadTx;
 
 use super::notes::Note;
-use super::package::{Package, PackageFile};
+use super::package::Package;
+use super::package_file::PackageFile;
 use super::{HostError, Withheld};
 use crate::ecosystems::Language;
+use crate::in_force::{self, InForce};
 use crate::policies::{self, Mode};
 use crate::policy::decide::{Decision, Policy, Refusal, Subject, decide};
 use crate::policy::purl;
@@ -21,29 +23,33 @@ pub(super) struct Gate {
     logged: Option<Bound>,
 }
 
-/// A policy in force, with its name.
+/// A policy in force with its name, exceptions and freeze; a freeze holds without a policy too.
 pub(super) struct Bound {
-    uid: Uidp,
+    uid: Option<Uidp>,
     pub(super) name: String,
     policy: Policy,
 }
 
 impl Gate {
-    /// The policies that are in force for a package. To what a group publishes itself they apply block list and license:
-    /// how long it has been public, and what is said of a public package of that name, is not about it.
+    /// What is in force for a package. To what a group publishes itself it applies block list and license, and a freeze that
+    /// says so: how long it has been public, and what is said of a public package of that name, is not about it.
     pub(super) async fn load(
         tx: &mut ReadTx,
         organization: &Uidp,
         language: Language,
         package: &Package,
+        now: Micros,
     ) -> Result<Gate, Error> {
+        let mut overrides = in_force::overrides(tx, organization, Some((language, &package.name)), now).await?;
+        if package.is_hosted() {
+            overrides.freezes.retain(|freeze| freeze.includes_own);
+        }
         let (mut enforced, mut logged) = (None, None);
         for (mode, bound) in [(Mode::Enforced, &mut enforced), (Mode::Log, &mut logged)] {
-            let found = policies::named_in_force(tx, organization, language, mode).await?;
-            *bound = found.map(|(uid, name, policy)| {
+            let found = in_force::find(tx, organization, language, mode, &overrides).await?;
+            *bound = found.map(|InForce { policy_uid, name, policy }| {
                 let cooldown_days = if package.is_hosted() { Some(0) } else { policy.cooldown_days };
-                let policy = Policy { cooldown_days, ..policy };
-                Bound { uid, name, policy }
+                Bound { uid: policy_uid, name, policy: Policy { cooldown_days, ..policy } }
             });
         }
         Ok(Gate { organization: organization.clone(), language, enforced, logged })
@@ -90,7 +96,7 @@ impl Gate {
                 language: self.language,
                 package: package.to_owned(),
                 version: file.version.clone(),
-                policy: bound.uid.clone(),
+                policy: bound.uid.clone().filter(|_| refusal.is_of_policy()),
                 mode,
                 refusal,
             };
@@ -140,6 +146,6 @@ fn is_of_all_versions(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::Blocked(pattern) => pattern.is_of_all_versions(),
         Refusal::Malware => true,
-        Refusal::License(_) | Refusal::Cooldown { .. } => false,
+        Refusal::License(_) | Refusal::Cooldown { .. } | Refusal::Frozen { .. } => false,
     }
 }

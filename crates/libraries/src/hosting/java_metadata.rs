@@ -13,7 +13,8 @@ use bowline_versions::order_key;
 
 use super::documents::{self, Ask};
 use super::gate::Gate;
-use super::package::{Known, Package, PackageFile, absent, of_upstream, repository, requestable, silent};
+use super::package::{Known, Package, absent, of_upstream, repository, requestable, silent};
+use super::package_file::PackageFile;
 use super::protocols::Maven;
 use super::repositories::Repository;
 use super::snapshots::{SNAPSHOT, SnapshotName, newest};
@@ -199,7 +200,7 @@ async fn list(
         }
     }
     for package in &packages {
-        let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, package).await?;
+        let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, package, now).await?;
         let refused = gate.refused(package, now)?;
         for file in &package.files {
             match refused.get(file.name.as_str()).zip(gate.enforced.as_ref()) {
@@ -239,7 +240,7 @@ fn spelled_key(file: &PackageFile) -> Vec<u8> {
 
 /// Whether a version is refused because its age is not known, which its POM will say.
 fn is_unknown_age(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::Cooldown { until: None, .. })
+    matches!(refusal, Refusal::Cooldown { until: None, .. } | Refusal::Frozen { published_at: None, .. })
 }
 
 /// A package that a group published, as its versions that have a POM.

@@ -15,7 +15,8 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::javascript::Packument;
-use super::package::{Package, PackageFile, absent, hosted};
+use super::package::{Package, absent, hosted};
+use super::package_file::PackageFile;
 use super::protocols::{Npm, Protocol};
 use super::{HostClient, HostError, Hosting, manifests, repositories, tags, versions, views};
 

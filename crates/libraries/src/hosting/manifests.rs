@@ -6,7 +6,8 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::documents;
-use super::package::{Package, PackageFile};
+use super::package::Package;
+use super::package_file::PackageFile;
 use super::publishing::NewManifest;
 
 /// What clients are told of a version.

@@ -20,6 +20,7 @@ mod javascript_changes;
 mod manifests;
 mod notes;
 mod package;
+mod package_file;
 mod packed;
 mod pages;
 mod protocols;
@@ -126,7 +127,7 @@ pub enum HostError {
 pub struct Withheld {
     /// Package URL of the version, or of the package if all versions are withheld.
     pub purl: String,
-    /// Name of the policy.
+    /// Name of the policy; empty for freezes.
     pub policy: String,
     /// Why, in the words of block events.
     pub reason: &'static str,
@@ -141,17 +142,31 @@ impl Withheld {
             Refusal::License(license) => format!("has the license {license}"),
             Refusal::Malware => "is reported as malware".into(),
             Refusal::Cooldown { days, until: Some(until) } => {
-                // The first whole second at which it is.
-                let second = (until + 999_999).div_euclid(1_000_000) * 1_000_000;
-                format!("is younger than {days} days; allowed from {}", rfc3339::text(second, Digits::Fewest))
+                format!("is younger than {days} days; allowed from {}", second_from(*until))
             }
             Refusal::Cooldown { days, until: None } => {
                 format!("must be public for {days} days, and its upstream does not say since when it is")
             }
+            Refusal::Frozen { published_at: Some(at), .. } => format!("was published later, {}", second_from(*at)),
+            Refusal::Frozen { published_at: None, .. } => "is of an unknown time".into(),
         };
-        let sentence = format!("Blocked by policy {policy}: {purl} {why}");
-        Withheld { purl, policy: policy.into(), reason: refusal.reason(), sentence }
+        let by = match refusal {
+            Refusal::Frozen { cutoff, .. } => format!("a freeze at {}", rfc3339::text(*cutoff, Digits::Fewest)),
+            _ => format!("policy {policy}"),
+        };
+        let policy = if refusal.is_of_policy() { policy.into() } else { String::new() };
+        Withheld {
+            purl: purl.clone(),
+            policy,
+            reason: refusal.reason(),
+            sentence: format!("Blocked by {by}: {purl} {why}"),
+        }
     }
+}
+
+/// The first whole second at or after a time.
+fn second_from(at: Micros) -> String {
+    rfc3339::text((at + 999_999).div_euclid(1_000_000) * 1_000_000, Digits::Fewest)
 }
 
 impl From<Error> for HostError {

@@ -24,7 +24,8 @@ pub(super) struct Note {
     pub(super) language: Language,
     pub(super) package: String,
     pub(super) version: String,
-    pub(super) policy: Uidp,
+    /// The policy that decided; absent for freezes.
+    pub(super) policy: Option<Uidp>,
     pub(super) mode: Mode,
     pub(super) refusal: Refusal,
 }
@@ -38,7 +39,7 @@ impl Note {
             self.refusal.reason(),
             self.package.clone(),
             self.version.clone(),
-            self.policy.as_str().into(),
+            self.policy.as_ref().map(|uid| uid.as_str().into()).unwrap_or_default(),
             self.mode as i64,
         )
     }
@@ -121,7 +122,7 @@ async fn write(tx: &mut WriteTx, note: &Note, attempts: i64, new: &Uidp, now: Mi
     let blocked = BlockedDownload {
         organization: &note.organization,
         subject,
-        policy: &note.policy,
+        policy: note.policy.as_ref(),
         mode: note.mode,
         refusal: &note.refusal,
         attempts,

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::documents::{self, Ask, DocumentHead, DocumentRow, Outcome, UpstreamAccess};
 use super::files::Checksums;
+use super::package_file::PackageFile;
 use super::protocols::{Npm, Protocol, Python};
 use super::repositories::Repository;
 use super::served::ServedVersion;
@@ -55,36 +57,19 @@ pub(super) enum Revision {
     OfUpstream { document: DocumentHead, stored_files: i64 },
 }
 
-/// A file of a package.
-#[derive(Clone, Debug)]
-pub(super) struct PackageFile {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) sort_key: Vec<u8>,
-    /// License that it declares; empty without one, and until it is known.
-    pub(super) license: String,
-    /// Length in bytes, where that is known.
-    pub(super) size: Option<u64>,
-    /// Digest of its bytes, such as `sha256:` and hex.
-    pub(super) digest: String,
-    /// SHA-256 of its core metadata; empty without.
-    pub(super) metadata_sha256: String,
-    pub(super) requires_python: String,
-    /// When it became public, where that is known.
-    pub(super) uploaded_at: Option<Micros>,
-    /// Why installers should pass over it; absent if they need not.
-    pub(super) yanked: Option<String>,
-    pub(super) is_malware: bool,
-    /// Whether its bytes were stored as this file's, so that its license is known as far as it can be.
-    pub(super) is_stored: bool,
-    /// Address of its bytes at the upstream.
-    pub(super) url: String,
-    pub(super) checksums: Checksums,
-}
-
 impl Package {
     pub(super) fn is_hosted(&self) -> bool {
         self.upstream.is_none()
+    }
+
+    /// The package without what was published after a time, or no one knows when. What was withdrawn since is missing, and tags
+    /// are those of now.
+    ///
+    /// # Errors
+    /// NOT_FOUND if nothing is left.
+    pub(super) fn until(mut self, moment: Option<Micros>) -> Result<Package> {
+        self.files.retain(|file| file.is_of(moment));
+        if self.files.is_empty() { Err(absent_then(&self.name, moment)) } else { Ok(self) }
     }
 
     /// A version of it as an organization was served it; absent for packages of groups.
@@ -392,4 +377,11 @@ pub(super) async fn of_upstream(
 
 pub(super) fn absent(name: &str) -> Error {
     Error::not_found("package", name)
+}
+
+/// The refusal of something that is not there, or had not been published at a time.
+pub(super) fn absent_then(name: &str, moment: Option<Micros>) -> Error {
+    let Some(moment) = moment else { return absent(name) };
+    let moment = rfc3339::text(moment, Digits::Fewest);
+    Error::new(Reason::NotFound, format!("{name} had not been published at {moment}, the time of this address"))
 }

@@ -16,7 +16,8 @@ use tokio::sync::MutexGuard;
 use super::package::{Location, Revision};
 use crate::ecosystems::Language;
 use crate::policies::StoredInForce;
-use crate::{malware, policies};
+use crate::policy::decide::{Exception, Freeze, Overrides};
+use crate::{in_force, malware, policies};
 
 /// Bytes of half of the cache, and of a page that is kept: documents of npm often have some megabytes.
 const HALF: usize = 64 << 20;
@@ -53,13 +54,15 @@ pub(super) struct PageKey {
     pub(super) form: &'static str,
     /// Where links of the page lead, if they are whole addresses.
     pub(super) base: String,
+    /// The time that it shows, in microseconds; absent for now.
+    pub(super) moment: Option<Micros>,
 }
 
 /// What a page depends on, apart from the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     revision: Revision,
-    /// Digest of the policies in force and the reports of malware.
+    /// Digest of the policies in force, exceptions, freezes and reports of malware.
     rules: [u8; 32],
 }
 
@@ -69,15 +72,17 @@ impl Stamp {
         organization: &Uidp,
         (language, name): (Language, &str),
         location: &Location,
+        now: Micros,
     ) -> Result<Stamp> {
         let policies = policies::stored_in_force(tx, organization, language).await?;
+        let overrides = in_force::overrides(tx, organization, Some((language, name)), now).await?;
         let reports = malware::listed(tx, language, name).await?;
-        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &reports) })
+        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &overrides, &reports) })
     }
 }
 
 /// Each part with its length before it, so that no two lists have the same bytes.
-fn digest(policies: &[StoredInForce], reports: &[(String, String)]) -> [u8; 32] {
+fn digest(policies: &[StoredInForce], overrides: &Overrides, reports: &[(String, String)]) -> [u8; 32] {
     let mut bytes = Vec::new();
     let mut add = |part: &[u8]| {
         bytes.extend((part.len() as u64).to_be_bytes());
@@ -85,6 +90,15 @@ fn digest(policies: &[StoredInForce], reports: &[(String, String)]) -> [u8; 32] 
     };
     for StoredInForce { mode, uid, name, policy } in policies {
         [&mode.to_be_bytes(), uid.as_bytes(), name.as_bytes(), policy].into_iter().for_each(&mut add);
+    }
+    for Exception { pattern, bypass_malware, bypass_freeze, ends_at } in &overrides.exceptions {
+        let flags = [u8::from(*bypass_malware), u8::from(*bypass_freeze)];
+        [&b"exception"[..], pattern.text().as_bytes(), &flags, &ends_at.to_be_bytes()].into_iter().for_each(&mut add);
+    }
+    for Freeze { language, cutoff, includes_own } in &overrides.freezes {
+        let language = language.number().to_be_bytes();
+        let own = [u8::from(*includes_own)];
+        [&b"freeze"[..], &language, &cutoff.to_be_bytes(), &own].into_iter().for_each(&mut add);
     }
     for (version, ranges) in reports {
         [&b"malware"[..], version.as_bytes(), ranges.as_bytes()].into_iter().for_each(&mut add);
@@ -183,10 +197,11 @@ impl PageCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::purl::Pattern;
 
     fn key(package: &str) -> PageKey {
         let repository = Uidp::parse("0123456789abcdef0123456789abcdef01234567").expect("a uid");
-        PageKey { repository, package: package.into(), form: "text/html", base: String::new() }
+        PageKey { repository, package: package.into(), form: "text/html", base: String::new(), moment: None }
     }
 
     fn stamp(revision: i64) -> Stamp {
@@ -211,6 +226,7 @@ mod tests {
         assert_eq!(pages.find(&key("a"), &stamp(2), 9), None, "something has changed it");
         assert_eq!(pages.find(&key("b"), &stamp(1), 9), None, "another package");
         assert_eq!(pages.find(&PageKey { form: "application/json", ..key("a") }, &stamp(1), 9), None, "another form");
+        assert_eq!(pages.find(&PageKey { moment: Some(1), ..key("a") }, &stamp(1), 9), None, "another time");
         let other = Stamp { rules: [1; 32], ..stamp(1) };
         assert_eq!(pages.find(&key("a"), &other, 9), None, "another policy");
         keep(&pages, key("a"), stamp(2), "three", None).await;
@@ -227,17 +243,36 @@ mod tests {
             policy: policy.into(),
         };
         let report = |version: &str, ranges: &str| (version.to_owned(), ranges.to_owned());
+        let by =
+            |policies: &[StoredInForce], reports: &[(String, String)]| digest(policies, &Overrides::default(), reports);
+        let excepted = |bypass_malware, bypass_freeze, ends_at| {
+            let pattern = Pattern::parse("pkg:pypi/foo@1.0").expect("a package URL");
+            let exceptions = vec![Exception { pattern, bypass_malware, bypass_freeze, ends_at }];
+            digest(&[], &Overrides { exceptions, freezes: Vec::new() }, &[])
+        };
+        let frozen = |language, cutoff, includes_own| {
+            let freezes = vec![Freeze { language, cutoff, includes_own }];
+            digest(&[], &Overrides { exceptions: Vec::new(), freezes }, &[])
+        };
         let all = [
-            digest(&[], &[]),
-            digest(&[policy(1, "a", "b", "c")], &[]),
-            digest(&[policy(2, "a", "b", "c")], &[]),
-            digest(&[policy(1, "ab", "", "c")], &[]),
-            digest(&[policy(1, "a", "bc", "")], &[]),
-            digest(&[policy(1, "a", "b", "d")], &[]),
-            digest(&[policy(1, "a", "b", "c"), policy(2, "a", "b", "c")], &[]),
-            digest(&[], &[report("1", "")]),
-            digest(&[], &[report("", "1")]),
-            digest(&[policy(1, "a", "b", "c")], &[report("1", "")]),
+            by(&[], &[]),
+            by(&[policy(1, "a", "b", "c")], &[]),
+            by(&[policy(2, "a", "b", "c")], &[]),
+            by(&[policy(1, "ab", "", "c")], &[]),
+            by(&[policy(1, "a", "bc", "")], &[]),
+            by(&[policy(1, "a", "b", "d")], &[]),
+            by(&[policy(1, "a", "b", "c"), policy(2, "a", "b", "c")], &[]),
+            by(&[], &[report("1", "")]),
+            by(&[], &[report("", "1")]),
+            by(&[policy(1, "a", "b", "c")], &[report("1", "")]),
+            excepted(false, false, 1),
+            excepted(true, false, 1),
+            excepted(false, true, 1),
+            excepted(false, false, 2),
+            frozen(Language::Python, 1, false),
+            frozen(Language::Python, 2, false),
+            frozen(Language::Python, 1, true),
+            frozen(Language::Java, 1, false),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");

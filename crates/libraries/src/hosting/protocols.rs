@@ -11,6 +11,8 @@ pub trait Protocol: Send + Sync + 'static {
     const LANGUAGE: Language;
     type Read: Method<Request = HostedFile>;
     type Publish: Method<Request = HostedFile>;
+    /// Whether packages can be shown as they were at a time. Maven asks for files by name, and its lists have no times.
+    const HAS_DATED_VIEWS: bool = true;
 }
 
 /// The index of Python.
@@ -38,4 +40,5 @@ impl Protocol for Maven {
     const LANGUAGE: Language = Language::Java;
     type Read = java_host::ReadPackages;
     type Publish = java_host::PublishFile;
+    const HAS_DATED_VIEWS: bool = false;
 }

@@ -48,7 +48,4 @@ pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<()
     Ok(())
 }
 
-/// A UIDP out of the database.
-pub(super) fn stored(uid: &str) -> Result<Uidp> {
-    Uidp::parse(uid).map_err(|_| Error::internal(format!("the database holds the damaged uid {uid}")))
-}
+pub(super) use crate::stored_uid as stored;

@@ -7,7 +7,8 @@ use bowline_store::ReadTx;
 use super::files::Checksums;
 use super::gate::Gate;
 use super::notes::Note;
-use super::package::{LocateFile, Located, Package, PackageFile, absent, locate};
+use super::package::{LocateFile, Located, Package, absent, absent_then, locate};
+use super::package_file::PackageFile;
 use super::pages::{PageKey, RenderedPage, Stamp};
 use super::protocols::Protocol;
 use super::served::ServedVersion;
@@ -125,8 +126,8 @@ impl Hosting {
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                     Located::Fetch(file) => return Err(unexpected(&file).into()),
                 };
-                let package = location.package(tx, language, &name).await?;
-                let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
+                let package = location.package(tx, language, &name).await?.until(view.moment)?;
+                let gate = Gate::load(tx, &view.scope.root(), language, &package, now).await?;
                 Ok::<_, HostError>(Lookup::Here(C::load(tx, package, gate, now).await?))
             })
         });
@@ -153,9 +154,10 @@ impl Hosting {
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                     Located::Fetch(file) => return Err(unexpected(&file).into()),
                 };
-                let stamp = Stamp::read(tx, &organization, (language, &name), &location).await?;
+                let stamp = Stamp::read(tx, &organization, (language, &name), &location, now).await?;
                 let repository = location.repository.clone();
-                let key = PageKey { repository, package: name.clone(), form: page.form, base: page.base };
+                let (form, base, moment) = (page.form, page.base, view.moment);
+                let key = PageKey { repository, package: name.clone(), form, base, moment };
                 let stale = location.stale_since.map(|since| now.saturating_sub(since));
                 if let Some(page) = hosting.pages.find(&key, &stamp, now) {
                     return Ok(Lookup::Here((AtHand::Page(page), stale)));
@@ -163,8 +165,8 @@ impl Hosting {
                 if !is_loaded {
                     return Ok(Lookup::Here((AtHand::Nothing(key), stale)));
                 }
-                let package = location.package(tx, language, &name).await?;
-                let gate = Gate::load(tx, &organization, language, &package).await?;
+                let package = location.package(tx, language, &name).await?.until(view.moment)?;
+                let gate = Gate::load(tx, &organization, language, &package, now).await?;
                 let content = C::load(tx, package, gate, now).await?;
                 Ok::<_, HostError>(Lookup::Here((AtHand::Content(key, stamp, content), stale)))
             })
@@ -226,7 +228,10 @@ impl Hosting {
                     }
                 };
                 let file = package.file(&named).ok_or_else(|| absent(&named.name))?;
-                let gate = Gate::load(tx, &view.scope.root(), language, &package).await?;
+                if !file.is_of(view.moment) {
+                    return Err(absent_then(&named.name, view.moment).into());
+                }
+                let gate = Gate::load(tx, &view.scope.root(), language, &package, now).await?;
                 let decided = if is_metadata { Decided::new() } else { gate.decided(&package.name, file, now) };
                 if is_metadata && file.metadata_sha256.is_empty() {
                     return Err(absent(&format!("{}.metadata", named.name)).into());

@@ -8,7 +8,7 @@ use bowline_versions::order_key;
 use super::documents::UpstreamAccess;
 use super::files::Checksums;
 use super::notes::Note;
-use super::package::PackageFile;
+use super::package_file::PackageFile;
 use super::served::ServedVersion;
 use super::{Hosting, OpenUpload, StoredBlob, upstreams};
 use crate::ecosystems::Language;

@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_core::{Error, Reason, Result, UidRange, Uidp};
+use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp, rfc3339};
 use bowline_store::{ReadTx, Value};
 
 use super::protocols::Protocol;
@@ -17,18 +17,24 @@ pub(super) struct View {
     pub(super) scope: Uidp,
     /// Repositories of packages that the caller may read: that of the group first, then those above it.
     pub(super) repositories: Vec<Repository>,
+    /// The time whose packages it shows, in microseconds; absent for those of now.
+    pub(super) moment: Option<Micros>,
 }
 
 impl View {
     /// What the caller sees at a group, by a protocol.
     ///
     /// # Errors
-    /// PERMISSION_DENIED, also where there is no such group; or the caller must name one.
+    /// PERMISSION_DENIED, also where there is no such group; or the caller must name one; or the time is none.
     pub(super) async fn open<P: Protocol>(
         tx: &mut ReadTx,
         client: &HostClient,
         path: Option<&str>,
     ) -> std::result::Result<View, HostError> {
+        let (path, moment) = group_and_moment(path, client.now())?;
+        if moment.is_some() && !P::HAS_DATED_VIEWS {
+            return Err(wrong_address("packages of Java are not shown as of a time: leave @ and the time out").into());
+        }
         let scope = scope::<P, P::Read>(tx, client, path).await?;
         let allowed = client.visit.authorize_at::<P::Read>(tx, &scope, HostedFile::default()).await;
         let call = allowed.map_err(|error| hidden::<P>(error, path))?;
@@ -38,8 +44,25 @@ impl View {
                 repositories.extend(super::repositories::find(tx, group, P::LANGUAGE.number()).await?);
             }
         }
-        Ok(View { scope, repositories })
+        Ok(View { scope, repositories, moment })
     }
+}
+
+/// The group and the time of a path such as `acme:web@2026-11-01`; either may be absent. A date stands for its first moment.
+fn group_and_moment(path: Option<&str>, now: Micros) -> Result<(Option<&str>, Option<Micros>)> {
+    let Some((group, text)) = path.and_then(|path| path.split_once('@')) else { return Ok((path, None)) };
+    let text = if text.contains('T') { text.to_owned() } else { format!("{text}T00:00:00Z") };
+    let moment = rfc3339::parse_micros(&text).ok_or_else(|| {
+        wrong_address("the time after @ must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z")
+    })?;
+    if moment > now {
+        return Err(wrong_address("the time after @ is in the future, so its packages would still change"));
+    }
+    Ok((Some(group).filter(|group| !group.is_empty()), Some(moment)))
+}
+
+fn wrong_address(sentence: &'static str) -> Error {
+    Error::new(Reason::InvalidArgument, sentence)
 }
 
 /// The group that a path names, or else the organization where the caller may use a method.
@@ -78,6 +101,10 @@ pub(super) async fn group_to_publish<P: Protocol>(
     client: &HostClient,
     path: Option<&str>,
 ) -> std::result::Result<Uidp, HostError> {
+    let (path, moment) = group_and_moment(path, client.now())?;
+    if moment.is_some() {
+        return Err(wrong_address("packages are not published at a time: leave @ and the time out").into());
+    }
     let group = scope::<P, P::Publish>(tx, client, path).await?;
     let allowed = client.visit.authorize_at::<P::Publish>(tx, &group, HostedFile::default()).await;
     allowed.map_err(|error| hidden::<P>(error, path))?;

@@ -24,6 +24,39 @@ pub struct Policy {
     pub allowed: Vec<Exemption>,
     /// SPDX identifiers that are refused.
     pub blocked_licenses: Vec<String>,
+    /// What holds beside the policy.
+    pub overrides: Overrides,
+}
+
+/// What an organization has decided beside its policies: exceptions of single versions, and freezes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    pub exceptions: Vec<Exception>,
+    /// At most one for each ecosystem.
+    pub freezes: Vec<Freeze>,
+}
+
+/// A version that may be served for some time although its cooldown withholds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exception {
+    /// The version: a pattern of that alone.
+    pub pattern: Pattern,
+    /// Whether it may be reported as malware.
+    pub bypass_malware: bool,
+    /// Whether it may be newer than a freeze allows.
+    pub bypass_freeze: bool,
+    /// When it ends, in microseconds.
+    pub ends_at: Micros,
+}
+
+/// A time after which nothing may have been published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freeze {
+    pub language: Language,
+    /// The latest time of publication, in microseconds.
+    pub cutoff: Micros,
+    /// Whether it also holds for packages of groups.
+    pub includes_own: bool,
 }
 
 /// An entry of a list of what is allowed.
@@ -69,6 +102,12 @@ pub enum Refusal {
     License(String),
     /// Reported as malware, and not exempt.
     Malware,
+    /// Newer than a freeze allows, and no exception of it.
+    Frozen {
+        cutoff: Micros,
+        /// When the version was published; absent where no one knows.
+        published_at: Option<Micros>,
+    },
     /// Too young, and not exempt.
     Cooldown {
         /// Days that it has to be public.
@@ -85,25 +124,29 @@ impl Refusal {
             Refusal::Blocked(_) => "BLOCK_LIST",
             Refusal::License(_) => "LICENSE",
             Refusal::Malware => "MALWARE_DETECTED",
+            Refusal::Frozen { .. } => "FREEZE",
             Refusal::Cooldown { .. } => "COOLDOWN",
         }
     }
 }
 
-/// Checks a version at a moment.
-///
 impl Refusal {
     /// When time alone ends it, in microseconds; absent if that does not.
     pub fn ends_at(&self) -> Option<Micros> {
         match self {
             Refusal::Cooldown { until, .. } => *until,
-            Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware => None,
+            Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware | Refusal::Frozen { .. } => None,
         }
+    }
+
+    /// Whether a policy refuses; a freeze holds without one.
+    pub fn is_of_policy(&self) -> bool {
+        !matches!(self, Refusal::Frozen { .. })
     }
 }
 
-/// The block list beats everything, and licences beat exemptions. Without a known time of publication a version counts as
-/// published this moment: an unknown age is no age.
+/// Checks a version at a moment. The block list beats everything, and licences beat exemptions. Without a known time of publication a version counts as
+/// published this moment: an unknown age is no age. Exemptions of a policy do not lift a freeze; exceptions may.
 pub fn decide(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Decision {
     match refusal(policy, subject, now) {
         Some(refusal) => Decision::Refused(refusal),
@@ -121,11 +164,22 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     }
     let exempt =
         |from: fn(&Exemption) -> bool| policy.allowed.iter().any(|entry| from(entry) && is_meant(&&entry.pattern));
-    if subject.is_malware && !exempt(|entry| entry.bypass_malware) {
+    let overrides = &policy.overrides;
+    let excepted = |from: fn(&Exception) -> bool| {
+        overrides.exceptions.iter().any(|entry| now < entry.ends_at && from(entry) && is_meant(&&entry.pattern))
+    };
+    if subject.is_malware && !exempt(|entry| entry.bypass_malware) && !excepted(|entry| entry.bypass_malware) {
         return Some(Refusal::Malware);
     }
+    let freeze = overrides.freezes.iter().find(|freeze| freeze.language == subject.language);
+    if let Some(Freeze { cutoff, .. }) = freeze.copied()
+        && subject.published_at.is_none_or(|at| at > cutoff)
+        && !excepted(|entry| entry.bypass_freeze)
+    {
+        return Some(Refusal::Frozen { cutoff, published_at: subject.published_at });
+    }
     let days = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
-    if days <= 0 || exempt(|entry| entry.bypass_cooldown) {
+    if days <= 0 || exempt(|entry| entry.bypass_cooldown) || excepted(|_| true) {
         return None;
     }
     let until = subject.published_at.map(|at| at.saturating_add(Micros::from(days).saturating_mul(DAY)));

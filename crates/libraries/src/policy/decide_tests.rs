@@ -83,6 +83,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         blocked,
         allowed,
         blocked_licenses,
+        overrides: Overrides::default(),
     })
 }
 
@@ -127,4 +128,50 @@ proptest! {
             prop_assert_eq!(decide(&laxer, &Subject { is_malware: true, ..subject() }, now), Decision::Allowed);
         }
     }
+}
+
+fn excepted(bypass_malware: bool, bypass_freeze: bool) -> Overrides {
+    let pattern = pattern("pkg:npm/left-pad@1.3.0");
+    let exception = Exception { pattern, bypass_malware, bypass_freeze, ends_at: DAY };
+    Overrides { exceptions: vec![exception], freezes: Vec::new() }
+}
+
+#[test]
+fn an_exception_lifts_the_cooldown_of_one_version_until_it_ends() {
+    let policy = Policy { overrides: excepted(false, false), ..Policy::default() };
+    assert_eq!(decide(&policy, &subject(), DAY - 1), Decision::Allowed);
+    let waits = Decision::Refused(Refusal::Cooldown { days: 7, until: Some(7 * DAY) });
+    assert_eq!(decide(&policy, &subject(), DAY), waits, "it has ended");
+    let other = Subject { version: "1.3.1", ..subject() };
+    assert_eq!(decide(&policy, &other, 0), waits, "another version");
+    let malware = Subject { is_malware: true, ..subject() };
+    assert_eq!(decide(&policy, &malware, 0), Decision::Refused(Refusal::Malware));
+    let policy = Policy { overrides: excepted(true, false), ..policy };
+    assert_eq!(decide(&policy, &malware, 0), Decision::Allowed);
+}
+
+#[test]
+fn no_exception_lifts_a_block_or_a_licence() {
+    let policy = Policy { overrides: excepted(true, true), ..Policy::default() };
+    let blocked = Policy { blocked: vec![pattern("pkg:npm/left-pad")], ..policy.clone() };
+    assert_eq!(decide(&blocked, &subject(), 0), Decision::Refused(Refusal::Blocked(pattern("pkg:npm/left-pad"))));
+    let licensed = Policy { blocked_licenses: vec!["MIT".into()], ..policy };
+    assert_eq!(decide(&licensed, &subject(), 0), Decision::Refused(Refusal::License("MIT".into())));
+}
+
+#[test]
+fn a_freeze_beats_exemptions_and_yields_to_an_exception_of_it() {
+    let freeze = |language| Freeze { language, cutoff: -1, includes_own: false };
+    let frozen = |mut overrides: Overrides, language| {
+        overrides.freezes.push(freeze(language));
+        Policy { cooldown_days: Some(0), allowed: vec![exempt(true, true)], overrides, ..Policy::default() }
+    };
+    let policy = frozen(Overrides::default(), Language::JavaScript);
+    let refusal = |published_at| Decision::Refused(Refusal::Frozen { cutoff: -1, published_at });
+    assert_eq!(decide(&policy, &subject(), LATE), refusal(Some(0)));
+    assert_eq!(decide(&policy, &Subject { published_at: None, ..subject() }, LATE), refusal(None));
+    assert_eq!(decide(&policy, &Subject { published_at: Some(-1), ..subject() }, LATE), Decision::Allowed);
+    assert_eq!(decide(&frozen(excepted(true, false), Language::JavaScript), &subject(), 0), refusal(Some(0)));
+    assert_eq!(decide(&frozen(excepted(false, true), Language::JavaScript), &subject(), 0), Decision::Allowed);
+    assert_eq!(decide(&frozen(Overrides::default(), Language::Python), &subject(), 0), Decision::Allowed);
 }

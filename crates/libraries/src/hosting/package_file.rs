@@ -1,0 +1,39 @@
+//! A file of a package, wherever it comes from.
+
+use bowline_core::Micros;
+
+use super::files::Checksums;
+
+/// A file of a package.
+#[derive(Clone, Debug)]
+pub(super) struct PackageFile {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) sort_key: Vec<u8>,
+    /// License that it declares; empty without one, and until it is known.
+    pub(super) license: String,
+    /// Length in bytes, where that is known.
+    pub(super) size: Option<u64>,
+    /// Digest of its bytes, such as `sha256:` and hex.
+    pub(super) digest: String,
+    /// SHA-256 of its core metadata; empty without.
+    pub(super) metadata_sha256: String,
+    pub(super) requires_python: String,
+    /// When it became public, where that is known.
+    pub(super) uploaded_at: Option<Micros>,
+    /// Why installers should pass over it; absent if they need not.
+    pub(super) yanked: Option<String>,
+    pub(super) is_malware: bool,
+    /// Whether its bytes were stored as this file's, so that its license is known as far as it can be.
+    pub(super) is_stored: bool,
+    /// Address of its bytes at the upstream.
+    pub(super) url: String,
+    pub(super) checksums: Checksums,
+}
+
+impl PackageFile {
+    /// Whether it had been published at a time; without one, whether it is there now.
+    pub(super) fn is_of(&self, moment: Option<Micros>) -> bool {
+        moment.is_none_or(|moment| self.uploaded_at.is_some_and(|at| at <= moment))
+    }
+}
