@@ -232,6 +232,16 @@ try {
   const later = maven.install(own, [{ artifact: 'outer', version: '1.0' }], kept);
   check('Maven asks again once there is no cooldown', later.status === 0 && installed(later, 'outer', '1.0') === 'outer 1.0', later.text);
 
+  await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:freeze`, { cutoffTime: '2020-01-01T00:00:00Z', justification: 'a worm is about' });
+  for (const [client, maven] of Object.entries(clients)) {
+    const frozen = maven.install(own, [{ artifact: 'outer', version: '1.1' }]);
+    check(`${client} installs no frozen version`, frozen.status !== 0, frozen.text);
+    row('install a frozen version', client, frozen);
+    const ours = maven.install(own, [{ artifact: 'leaf', version: '1.0' }]);
+    check(`${client} installs own packages during a freeze`, ours.status === 0, ours.text);
+  }
+  await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
+
   const lock = join(work, 'gradle.lockfile');
   writeFileSync(lock, 'bwl.example:outer:1.1=runtimeClasspath\nempty=\n');
   await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-new', cooldownDays: 7 });

@@ -253,11 +253,38 @@ try {
     check(`${kind} installs no young version`, outcome.status !== 0, outcome.text);
     row('install a young version', kind, outcome, 'Blocked by policy', '403');
   }
+  const exception = await call('POST', `/packageexceptions/v1/organizations/${owner.organization}:createException`, { purl: 'pkg:pypi/bwl-outer@1.0', justification: 'mends a fault' });
+  for (const [client, install] of Object.entries(installers)) {
+    const outcome = install(own, 'bwl-outer');
+    check(`${client} installs a young version with an exception, and not the one without`, outcome.status === 0 && /bwl[-_]outer[-=]+1\.0/.test(outcome.text), outcome.text);
+  }
+  await call('POST', `/packageexceptions/v1/exceptions/${exception.uid}:end`, {});
+  for (const [client, install] of Object.entries(installers)) check(`${client} installs no young version whose exception has ended`, install(own, 'bwl-outer==1.0').status !== 0);
   await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-old', cooldownDays: 0, blockList: [{ purl: 'pkg:pypi/bwl-example@1.0' }, { purl: 'pkg:pypi/bwl-bad' }] });
   for (const [client, install] of Object.entries(installers)) {
     const outcome = install(own, 'bwl-outer');
     check(`${client} installs once there is no cooldown`, outcome.status === 0, outcome.text);
   }
+  // As of the time when the first version had been published, and the second one had not.
+  const page = await (await fetch(`${BASE_URL}/libraries/python/simple/bwl-outer/`, { headers: { accept: 'application/vnd.pypi.simple.v1+json', authorization: `Basic ${Buffer.from(`${owner.identity}:${owner.upstream}`).toString('base64')}` } })).json();
+  const wheel = page.files.find(({ filename }) => filename === 'bwl_outer-1.0-py3-none-any.whl');
+  const then = wheel['upload-time'];
+  for (const [client, install] of Object.entries(installers)) {
+    const dated = index(owner.identity.replace('/', '_'), owner.upstream, `@${then}`);
+    const outcome = install(dated, 'bwl-outer');
+    check(`${client} installs what had been published at a time`, outcome.status === 0 && /bwl[-_]outer[-=]+1\.0/.test(outcome.text), outcome.text);
+    const later = install(dated, 'bwl-outer==1.1');
+    check(`${client} installs nothing that was published later than a time`, later.status !== 0, later.text);
+  }
+  await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:freeze`, { cutoffTime: then, justification: 'a worm is about' });
+  for (const [client, install] of Object.entries(installers)) {
+    const outcome = install(own, 'bwl-outer');
+    check(`${client} passes over a frozen version`, outcome.status === 0 && /bwl[-_]outer[-=]+1\.0/.test(outcome.text), outcome.text);
+    const frozen = install(own, 'bwl-outer==1.1');
+    check(`${client} installs no frozen version`, frozen.status !== 0, frozen.text);
+    row('install a frozen version', client, frozen, 'Blocked by', 'ERROR: No matching', 'ERROR: HTTP');
+  }
+  await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
   for (const kind of ['poetry', 'pdm']) {
     const outcome = installFrom(kind, owner, 'bwl-example==1.0');
     check(`${kind} installs no blocked version`, outcome.status !== 0, outcome.text);

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::crypto::sha256;
 use bowline_core::{Micros, Result, hex};
-use bowline_formats::percent::{self, NOT_UNRESERVED};
+use bowline_formats::percent::{self, AsciiSet, NOT_UNRESERVED};
 use bowline_fronts::encoding::{Compression, accepts_gzip, gzip};
 use bowline_fronts::range;
 use bowline_libraries::hosting::RenderedPage;
@@ -52,7 +52,10 @@ pub(crate) fn note_age(response: &mut Response, age: Option<Micros>) {
     }
 }
 
+/// What is escaped in the name of a group: npm refuses files at addresses that do not begin as its registry is written.
+const ESCAPED: &AsciiSet = &NOT_UNRESERVED.remove(b':').remove(b'@');
+
 /// The part of an address that names a group; empty without one.
 pub(crate) fn at_scope(scope: Option<&str>) -> String {
-    scope.map(|scope| format!("/~{}", percent::encode(scope, NOT_UNRESERVED))).unwrap_or_default()
+    scope.map(|scope| format!("/~{}", percent::encode(scope, ESCAPED))).unwrap_or_default()
 }
