@@ -109,6 +109,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("libraries configure maven", "libraries configure maven --group acme/web"),
     ("libraries configure gradle", "libraries configure gradle --group acme/web"),
     ("libraries check", "libraries check uv.lock --organization acme"),
+    ("libraries doctor", "libraries doctor web --libraries-url https://packages.example.com"),
     ("libraries why", "libraries why pkg:npm/left-pad@1.3.0 --organization acme"),
     ("context list", "context list"),
     ("context set", "context set work --api https://api.example.com"),

@@ -99,6 +99,8 @@ fn write_files(home: &Path, identity_token: &str) {
         "uv.lock",
         "[[package]]\nname = \"requests\"\nversion = \"2.32.0\"\nsource = { registry = \"https://pypi.org/simple\" }\n",
     );
+    std::fs::create_dir_all(home.join("web")).expect("a directory is made");
+    write("web/.npmrc", "registry=https://packages.example.com/javascript/\n");
     write("token.jwt", identity_token);
     let test = json!({ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" });
     write("tests.json", &json!([test]).to_string());

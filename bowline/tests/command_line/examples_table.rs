@@ -124,6 +124,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries blocked", Owner, ""),
     ("libraries why", Owner, ""),
     ("libraries check", Owner, ""),
+    ("libraries doctor", Machine, ""),
     ("libraries configure pip", Owner, ""),
     ("libraries configure uv", Machine, ""),
     ("libraries configure pdm", Owner, ""),

@@ -212,6 +212,76 @@ async fn a_freeze_withholds_what_was_published_later_also_without_a_policy(serve
     assert_eq!(own.file(&of_own, 0).await.status, 200);
 }
 
+async fn a_freeze_without_a_policy_refuses_nothing_else_and_decisions_agree(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "bad", "1.0", 30);
+    let (org, owner, client) = installer(server, &index).await;
+    let own = Client::of(server, &server.actor("libraries.python.push", &org).await);
+    own.publish("own", "1.0").await;
+    let entry = json!({
+        "ecosystem": "PyPI", "packageName": "bad", "version": "", "malid": "MAL-2026-1", "source": "operator",
+        "scope": "MALWARE_SCOPE_PACKAGE", "reason": ["steals tokens"], "blockedAt": "2026-01-01T00:00:00Z",
+    });
+    call(&server.operator().await, "/catalog/v1/malware:import", json!({ "entries": [entry] }), 200).await;
+    let page = client.project("bad").await;
+    assert_eq!(client.file(&page, 0).await.status, 200, "no policy is in force");
+    freeze(&owner, &org, json!({ "justification": "a worm is about" })).await;
+    assert_eq!(client.file(&page, 0).await.status, 200, "a freeze is about times");
+    let why = async |purl: &str| {
+        let path = format!("/librarydecisions/v1/organizations/{org}:explainPackage?purl={purl}");
+        owner.rest("GET", &path, None).await.json()["decision"].clone()
+    };
+    assert_eq!(why("pkg:pypi/bad@1.0").await["allowed"], true);
+    assert_eq!(why("pkg:pypi/own@1.0").await["allowed"], true, "own packages are exempt");
+    assert_eq!(why("pkg:pypi/unknown@1.0").await["reason"], "FREEZE");
+}
+
+async fn a_freeze_keeps_its_time_and_is_loosened_by_who_may_lift_it(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let then = json!("2026-01-01T00:00:00Z");
+    let body = |cutoff: Option<&Value>, own: bool| {
+        let mut body = json!({ "ecosystems": ["PYTHON"], "justification": "a worm is about", "includesOwn": own });
+        if let Some(cutoff) = cutoff {
+            body["cutoffTime"] = cutoff.clone();
+        }
+        body
+    };
+    freeze(&owner, &org, body(Some(&then), false)).await;
+    let added = freeze(&owner, &org, body(None, true)).await;
+    let shown = (&added["freezes"][0]["cutoffTime"], &added["freezes"][0]["includesOwn"]);
+    assert_eq!(shown, (&then, &json!(true)), "{added}");
+    let capabilities =
+        ["libraries.policy.binding.list", "libraries.policy.binding.create", "libraries.policy.binding.update"];
+    let role = json!({ "name": "freezer", "capabilities": capabilities });
+    let role = call(&owner, &format!("/iam/v1/roles/{org}"), role, 200).await;
+    let identity = server.identity(&org, "freezer").await;
+    server.bind(&identity, role["id"].as_str().unwrap(), &org).await;
+    let setter = server.sign_in("freezer", "freezer", &identity).await;
+    let path = format!("/packagefreezes/v1/organizations/{org}:freeze");
+    let later = json!("2026-01-02T00:00:00Z");
+    for laxer in [body(Some(&later), true), body(None, false)] {
+        call(&setter, &path, laxer, 403).await;
+    }
+    call(&setter, &path, body(Some(&json!("2025-01-01T00:00:00Z")), true), 200).await;
+    call(&owner, &path, body(Some(&later), false), 200).await;
+}
+
+async fn an_exception_of_java_is_of_one_spelling(server: &TestServer) {
+    let repository = FakeRepository::start().await;
+    for version in ["1.0", "1.0.0"] {
+        repository.publish(server, "lib", version, 1, "");
+    }
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    repository.serve(&owner, &org, "central", 0).await;
+    bind_to("JAVA", &owner, &org, "ENFORCED", json!({ "name": "rules" })).await;
+    let java = Client::of(server, &server.actor("libraries.java.pull", &org).await).java();
+    exception(&owner, &org, "create", json!({ "purl": "pkg:maven/org.pub/lib@1.0", "justification": "why" })).await;
+    let jar = async |version: &str| java.send(&format!("GET org/pub/lib/{version}/lib-{version}.jar"), &[], &[]).await;
+    assert_eq!((jar("1.0").await.status, jar("1.0.0").await.status), (200, 403));
+}
+
 async fn a_freeze_holds_for_javascript_and_java(server: &TestServer) {
     let (index, repository) = (FakeIndex::start().await, FakeRepository::start().await);
     for (version, days) in [("1.0.0", 30), ("1.1.0", 2)] {
@@ -268,6 +338,9 @@ each_engine!(
     a_second_person_approves_where_the_organization_asks_for_one,
     exceptions_are_of_one_version_for_a_week_at_most_and_bounded,
     a_freeze_withholds_what_was_published_later_also_without_a_policy,
+    a_freeze_without_a_policy_refuses_nothing_else_and_decisions_agree,
+    a_freeze_keeps_its_time_and_is_loosened_by_who_may_lift_it,
+    an_exception_of_java_is_of_one_spelling,
     a_freeze_holds_for_javascript_and_java,
     drafts_are_evaluated_with_exceptions_and_freezes_and_tests_of_policies_are_not,
 );

@@ -70,16 +70,21 @@ async fn reports_of_malware_are_about_public_packages(server: &TestServer) {
     let owner = server.actor("owner", &org).await;
     client.publish("foo", "1.0").await;
     bind(&owner, &org, "ENFORCED", json!({ "name": "rules" })).await;
-    let entry = json!({
-        "ecosystem": "PyPI", "packageName": "foo", "version": "", "malid": "MAL-2026-1", "source": "operator",
-        "scope": "MALWARE_SCOPE_PACKAGE", "reason": ["steals tokens"], "blockedAt": "2026-01-01T00:00:00Z",
+    let entries = ["foo", "foobar"].map(|name| {
+        json!({
+            "ecosystem": "PyPI", "packageName": name, "version": "", "malid": "MAL-2026-1", "source": "operator",
+            "scope": "MALWARE_SCOPE_PACKAGE", "reason": ["steals tokens"], "blockedAt": "2026-01-01T00:00:00Z",
+        })
     });
     let operator = server.operator().await;
-    let imported = operator.rest("POST", "/catalog/v1/malware:import", Some(json!({ "entries": [entry] }))).await;
+    let imported = operator.rest("POST", "/catalog/v1/malware:import", Some(json!({ "entries": entries }))).await;
     assert_eq!(imported.status, 200, "{}", imported.text());
-    let explain = format!("/librarydecisions/v1/organizations/{org}:explainPackage?purl=pkg:pypi/foo@1.0");
-    let public = owner.rest("GET", &explain, None).await.json();
-    assert_eq!(public["decision"]["reason"], "MALWARE_DETECTED", "{public}");
+    let explain = format!("/librarydecisions/v1/organizations/{org}:explainPackage?purl=pkg:pypi/");
+    let own = owner.rest("GET", &format!("{explain}foo@1.0"), None).await.json();
+    let known = (&own["decision"]["allowed"], &own["decision"]["known"], &own["decision"]["license"]);
+    assert_eq!(known, (&json!(true), &json!(true), &json!("MIT")), "{own}");
+    let other = owner.rest("GET", &format!("{explain}foobar@1.0"), None).await.json();
+    assert_eq!(other["decision"]["reason"], "MALWARE_DETECTED", "{other}");
     let page = client.project("foo").await;
     assert_eq!((&page["files"][0]["yanked"], client.file(&page, 0).await.status), (&json!(false), 200));
 }

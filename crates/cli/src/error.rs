@@ -47,6 +47,9 @@ pub enum CliError {
     /// Versions that a lock file pins, which the policy in force refuses; they were printed.
     #[error("versions that the policy in force refuses: {0}")]
     WouldBeRefused(usize),
+    /// Ways around the package hosts; they were printed.
+    #[error("sources of packages beside the package hosts: {0}")]
+    Bypassed(usize),
     /// A defect of the program.
     #[error("defect: {0}")]
     Defect(String),
@@ -77,6 +80,9 @@ impl CliError {
             CliError::WouldBeRefused(_) => {
                 Some("pin others, or wait; `bowline libraries why PURL` shows what decides about one".into())
             }
+            CliError::Bypassed(_) => Some(
+                "remove them, or add an upstream for each with `bowline libraries upstreams set`, so that policies apply".into(),
+            ),
             CliError::Refused(_) | CliError::Unknown(_) | CliError::Differs => None,
         }
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, ExplainPackage, PreviewPolicy};
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::libraries as v1;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
@@ -14,7 +15,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value};
 
 use self::facts::{Facts, VersionName};
-use super::ecosystems::Language;
+use super::ecosystems::{LANGUAGES, Language};
 use super::exceptions;
 use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
@@ -84,13 +85,18 @@ fn parsed(field: &str, purl: &str) -> Result<VersionName> {
 async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>) -> Result<own::PackageExplanation> {
     let organization = require_organization(tx, call).await?;
     let version = parsed("purl", &call.request().purl)?;
-    let facts = facts::load_for(tx, &organization, std::slice::from_ref(&version)).await?;
+    let readable = readable(call, &organization);
+    let facts = facts::load_for(tx, &organization, std::slice::from_ref(&version), &readable).await?;
     let package = Some((version.language, &*version.name));
     let overrides = in_force::overrides(tx, &organization, package, call.now()).await?;
     let enforced = in_force::find(tx, &organization, version.language, Mode::Enforced, &overrides).await?;
     let logged = in_force::find(tx, &organization, version.language, Mode::Log, &overrides).await?;
     let of_version = (version.language, &*version.name, &*version.version);
-    let exception = exceptions::of_version(tx, &organization, of_version, call.now()).await?;
+    let exception = if call.holds(organization.as_str(), Capability::CapPoliciesOverrideList) {
+        exceptions::of_version(tx, &organization, of_version, call.now()).await?
+    } else {
+        None
+    };
     let of = |policy: Option<&Policy>| shown(&version, facts::of(&facts, &version), policy, call.now());
     let uid = |found: Option<InForce>| found.and_then(|found| found.policy_uid).map(|uid| uid.as_str().into());
     Ok(own::PackageExplanation {
@@ -111,15 +117,27 @@ async fn evaluate(
     let request = call.request();
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
     let policy = Policy { overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
-    let decisions = decided(tx, &organization, &request.purls, &policy, call.now()).await?;
+    let readable = readable(call, &organization);
+    let decisions = decided(tx, &organization, (&request.purls, &readable), &policy, call.now()).await?;
     Ok(own::EvaluatePolicyResponse { decisions })
 }
 
-/// The decisions of a policy of an organization about the versions of these package URLs, in their order.
+/// The ecosystems whose own packages the caller may list.
+fn readable<T>(call: &Authorized<T>, organization: &Uidp) -> Vec<Language> {
+    let listing = |language: &Language| match language {
+        Language::Java => Capability::CapLibrariesJavaList,
+        Language::JavaScript => Capability::CapLibrariesJavascriptList,
+        Language::Python => Capability::CapLibrariesPythonList,
+    };
+    LANGUAGES.into_iter().filter(|language| call.holds(organization.as_str(), listing(language))).collect()
+}
+
+/// The decisions of a policy of an organization about the versions of these package URLs, in their order; by own packages in the
+/// ecosystems that are readable.
 pub(super) async fn decided(
     tx: &mut ReadTx,
     organization: &Uidp,
-    purls: &[String],
+    (purls, readable): (&[String], &[Language]),
     policy: &Policy,
     now: Micros,
 ) -> Result<Vec<own::Decision>> {
@@ -127,7 +145,7 @@ pub(super) async fn decided(
     if versions.is_empty() {
         return Ok(Vec::new());
     }
-    let facts = facts::load_for(tx, organization, &versions).await?;
+    let facts = facts::load_for(tx, organization, &versions, readable).await?;
     Ok(versions.iter().map(|version| shown(version, facts::of(&facts, version), Some(policy), now)).collect())
 }
 
@@ -147,7 +165,7 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) 
     let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
     let since = call.now() - Micros::from(days) * DAY;
     let (versions, incomplete) = served(tx, &organization, language, since).await?;
-    let facts = facts::load_for(tx, &organization, &versions).await?;
+    let facts = facts::load_for(tx, &organization, &versions, &readable(call, &organization)).await?;
     let mut response = own::PreviewPolicyResponse {
         examined: i32::try_from(versions.len()).unwrap_or(i32::MAX),
         incomplete,
@@ -191,7 +209,8 @@ async fn served(
 
 /// The decision with what it was made by; without a policy everything is allowed.
 fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Micros) -> own::Decision {
-    let decided = policy.map_or(Decision::Allowed, |policy| decide(policy, &facts.subject(version), now));
+    let policy = policy.map(|policy| if facts.is_own { policy.clone().of_own() } else { policy.clone() });
+    let decided = policy.map_or(Decision::Allowed, |policy| decide(&policy, &facts.subject(version), now));
     let mut shown = own::Decision {
         purl: version.purl(),
         allowed: decided == Decision::Allowed,

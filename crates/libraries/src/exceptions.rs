@@ -30,7 +30,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .write::<SetExceptionApproval>(handler!(set_approval))
 }
 
-/// Exceptions that an organization may have, with those that are requested.
+/// Exceptions that an organization may have in force, and as many requests.
 const MAX_IN_ORGANIZATION: usize = 200;
 /// Requests of one caller that may wait in an organization.
 const MAX_REQUESTS: usize = 20;
@@ -199,7 +199,7 @@ pub(super) async fn of_package(
     tx.query(&sql, &params, ExceptionRow::read).await
 }
 
-/// The exception of a version, in any spelling, that is in force; of several, the one that ends last.
+/// The exception of a version that is in force; of several, the one that ends last.
 pub(super) async fn of_version(
     tx: &mut ReadTx,
     organization: &Uidp,
@@ -209,7 +209,7 @@ pub(super) async fn of_version(
     let mut latest: Option<ExceptionRow> = None;
     for row in of_package(tx, organization, (language, package), now).await? {
         let is_later = latest.as_ref().is_none_or(|latest| row.ends_at > latest.ends_at);
-        if is_later && row.ready()?.pattern.matches(language, package, version) {
+        if is_later && row.ready()?.pattern.names(language, package, version) {
             latest = Some(row);
         }
     }
@@ -263,11 +263,7 @@ async fn insert(tx: &mut WriteTx, organization: &Uidp, row: &ExceptionRow, now: 
     let sql = "DELETE FROM package_exceptions WHERE parent = $1 AND ends_at <= $2";
     tx.execute(sql, &[Value::from(organization.as_str()), Value::Int(now)]).await?;
     let others = of_organization(tx, organization, now).await?;
-    if others.len() >= MAX_IN_ORGANIZATION {
-        let text =
-            format!("an organization may have {MAX_IN_ORGANIZATION} exceptions, with requested ones; end some first");
-        return Err(Error::quota(organization.as_str(), text));
-    }
+    require_room(organization, &others, row.is_in_force())?;
     let waits = |other: &&ExceptionRow| !other.is_in_force() && other.requester == row.requester;
     if !row.is_in_force() && others.iter().filter(waits).count() >= MAX_REQUESTS {
         let text = format!("{MAX_REQUESTS} of your requests wait for approval; ask someone to approve or decline them");
@@ -296,6 +292,16 @@ async fn insert(tx: &mut WriteTx, organization: &Uidp, row: &ExceptionRow, now: 
     Ok(())
 }
 
+/// Refuses one more exception in force, or one more request: requests leave room for what is approved.
+fn require_room(organization: &Uidp, all: &[ExceptionRow], is_in_force: bool) -> Result<()> {
+    if all.iter().filter(|row| row.is_in_force() == is_in_force).count() < MAX_IN_ORGANIZATION {
+        return Ok(());
+    }
+    let kind = if is_in_force { "exceptions in force" } else { "requested exceptions" };
+    let text = format!("an organization may have {MAX_IN_ORGANIZATION} {kind}; end some first");
+    Err(Error::quota(organization.as_str(), text))
+}
+
 async fn approve(
     tx: &mut WriteTx,
     call: &Authorized<own::ApprovePackageExceptionRequest>,
@@ -309,6 +315,7 @@ async fn approve(
     if approver == before.requester && needs_second_person(tx, &organization).await? {
         return Err(second_person(&organization, "have someone else approve what you requested"));
     }
+    require_room(&organization, &of_organization(tx, &organization, call.now()).await?, true)?;
     let after = before.approved(approver, call.now());
     let sql = "UPDATE package_exceptions SET approver = $2, ends_at = $3 WHERE uid = $1";
     tx.execute(sql, &[Value::from(uid.as_str()), Value::from(approver), Value::Int(after.ends_at)]).await?;

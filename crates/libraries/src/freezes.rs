@@ -2,10 +2,11 @@
 
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::package_freezes::{FreezePackages, LiftFreeze, ListFreezes};
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot, handler};
 use bowline_resources::kinds::PACKAGE_FREEZE;
-use bowline_resources::list::{micros, timestamp};
+use bowline_resources::list::{capability, micros, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::{Message, Name};
 
@@ -60,6 +61,11 @@ impl FreezeRow {
             frozen_by: self.set_by.clone(),
             freeze_time: timestamp(self.created_at),
         }
+    }
+
+    /// Whether it lets through something that the other one does not.
+    fn is_laxer_than(&self, other: &FreezeRow) -> bool {
+        self.cutoff > other.cutoff || (other.includes_own && !self.includes_own)
     }
 
     /// Whether it freezes the same, set by anyone at any time.
@@ -118,6 +124,9 @@ async fn freeze(
     }
     let before = of_organization(tx, &organization).await?;
     for language in languages(&request.ecosystems)? {
+        let known = before.iter().find(|row| row.language == language);
+        // Who only adds to a freeze does not let through what came since.
+        let cutoff = known.filter(|_| request.cutoff_time.is_none()).map_or(cutoff, |known| known.cutoff);
         let row = FreezeRow {
             language,
             cutoff,
@@ -126,7 +135,11 @@ async fn freeze(
             set_by: call.principal().subject().to_owned(),
             created_at: call.now(),
         };
-        if !before.iter().any(|before| before.is_like(&row)) {
+        if known.is_some_and(|known| row.is_laxer_than(known)) {
+            let needed = capability(call, Capability::CapLibrariesPolicyBindingDelete);
+            call.require_all(organization.as_str(), &needed)?;
+        }
+        if !known.is_some_and(|known| known.is_like(&row)) {
             put(tx, &organization, &row).await?;
         }
     }

@@ -5,7 +5,8 @@ use bowline_store::ReadTx;
 
 use super::ecosystems::Language;
 use super::policies::{self, Mode};
-use super::policy::decide::{Overrides, Policy};
+use super::policy::decide::{Exemption, Overrides, Policy};
+use super::policy::purl::Pattern;
 use super::{exceptions, freezes};
 
 /// What decides about downloads in one mode.
@@ -32,6 +33,12 @@ pub(super) async fn overrides(
     Ok(Overrides { exceptions, freezes: freezes::in_force(tx, organization).await? })
 }
 
+/// What an ecosystem without a policy is like: nothing is refused, whatever is reported of it.
+fn without_rules(language: Language) -> Policy {
+    let everything = Exemption { pattern: Pattern::everything(language), bypass_cooldown: true, bypass_malware: true };
+    Policy { allowed: vec![everything], ..Policy::default() }
+}
+
 /// What decides about downloads of an ecosystem, with these overrides; absent if nothing does. Freezes are never only logged.
 pub(super) async fn find(
     tx: &mut ReadTx,
@@ -48,6 +55,5 @@ pub(super) async fn find(
     if overrides.freezes.is_empty() {
         return Ok(None);
     }
-    let policy = Policy { cooldown_days: Some(0), overrides, ..Policy::default() };
-    Ok(Some(InForce { policy_uid: None, name: String::new(), policy }))
+    Ok(Some(InForce { policy_uid: None, name: String::new(), policy: Policy { overrides, ..without_rules(language) } }))
 }

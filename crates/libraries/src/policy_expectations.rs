@@ -196,7 +196,7 @@ async fn results(
     now: Micros,
 ) -> Result<Vec<PolicyTestResult>> {
     let purls: Vec<String> = tests.iter().map(|test| test.purl.clone()).collect();
-    let decisions = decisions::decided(tx, &uid.root(), &purls, policy, now).await?;
+    let decisions = decisions::decided(tx, &uid.root(), (&purls, &[]), policy, now).await?;
     let result = |(test, decision): (PolicyTest, own::Decision)| {
         let own::Decision { allowed, reason, .. } = decision;
         let is_expected = allowed == (test.expected() == ExpectedDecision::Allowed);

@@ -32,8 +32,8 @@ pub struct CheckCommand {
 
 /// Bytes of a lock file.
 const FILE_BYTES: u64 = 64 << 20;
-/// The reason of versions that are too young, or whose age is not known.
-const COOLDOWN: &str = "COOLDOWN";
+/// The reasons of versions that are too young, or whose age is not known.
+const OF_AGE: [&str; 2] = ["COOLDOWN", "FREEZE"];
 /// By what versions are checked where no policy is in force.
 const NO_POLICY: &str = "freezes alone, since no policy is in force for this ecosystem";
 /// Versions that a call evaluates.
@@ -59,7 +59,7 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
     }
     let policy = policy_in_force(&api, &organization, file.ecosystem).await?;
     let by = policy.as_ref().map_or_else(|| NO_POLICY.to_owned(), |policy| format!("the policy {}", policy.name));
-    let policy = policy.unwrap_or_else(without_rules);
+    let policy = policy.unwrap_or_else(|| without_rules(file.ecosystem));
     let purls: Vec<String> = file.versions.into_iter().collect();
     let mut refused = Vec::new();
     for purls in purls.chunks(AT_ONCE) {
@@ -70,9 +70,9 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
         };
         refused.extend(api.call::<EvaluatePolicy>(&request).await?.decisions.into_iter().filter(|one| !one.allowed));
     }
-    // Packages of groups have no age, and of others none is known before someone requests them.
+    // Of packages that no one has requested yet no age is known.
     let (unknown, refused): (Vec<_>, Vec<_>) =
-        refused.into_iter().partition(|one: &Decision| !one.known && one.reason == COOLDOWN);
+        refused.into_iter().partition(|one: &Decision| !one.known && OF_AGE.contains(&&*one.reason));
     for decision in unknown {
         note(&format!("not known here, so its age is not checked: {}\n", decision.purl));
     }
@@ -81,8 +81,19 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
 }
 
 /// What an ecosystem without a policy is like: freezes alone refuse.
-fn without_rules() -> v1::LibraryPolicy {
-    v1::LibraryPolicy { name: "none".into(), cooldown_days: Some(0), ..v1::LibraryPolicy::default() }
+fn without_rules(ecosystem: Ecosystem) -> v1::LibraryPolicy {
+    let kind = match ecosystem {
+        Ecosystem::Java => "maven",
+        Ecosystem::Python => "pypi",
+        Ecosystem::JavaScript => "npm",
+    };
+    let everything = v1::LibraryAllowListEntry {
+        purl: format!("pkg:{kind}/"),
+        bypass_cooldown: true,
+        bypass_malware: true,
+        justification: NO_POLICY.into(),
+    };
+    v1::LibraryPolicy { name: "none".into(), allow_list: vec![everything], ..v1::LibraryPolicy::default() }
 }
 
 /// Prints what is refused; fails if that is anything.

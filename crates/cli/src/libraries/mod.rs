@@ -6,6 +6,7 @@ mod cache;
 mod catalogue;
 mod check;
 mod configure;
+mod doctor;
 mod entitlements;
 mod import;
 mod javascript_lock_files;
@@ -52,6 +53,8 @@ pub enum LibrariesCommand {
     Configure(configure::ConfigureCommand),
     /// Show what the policy in force would refuse of a lock file; fails if that is anything
     Check(check::CheckCommand),
+    /// Show where a project gets packages past the package hosts; fails if anywhere
+    Doctor(doctor::DoctorCommand),
     /// Show whether an organization may download a version of a package, and why not
     Why(why::WhyCommand),
     #[command(flatten)]
@@ -76,6 +79,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Import(command) => import::run(command).await,
         LibrariesCommand::Configure(command) => configure::run(command),
         LibrariesCommand::Check(command) => check::run(command).await,
+        LibrariesCommand::Doctor(command) => doctor::run(command),
         LibrariesCommand::Why(command) => why::run(command).await,
         LibrariesCommand::Generated(command) => resources::run(command).await,
     }

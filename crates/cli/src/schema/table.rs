@@ -55,6 +55,7 @@ pub(super) const SHAPES: &[(&str, Shape)] = &[
     ("libraries bindings create", Response("LibraryPolicyBindings.CreateBinding")),
     ("libraries blocked", List("LibraryPolicyBlockEvents.ListBlockEvents")),
     ("libraries check", List("Decisions.EvaluatePolicy")),
+    ("libraries doctor", Rows(&["file", "line", "source", "why"])),
     ("libraries why", Response("Decisions.ExplainPackage")),
     ("libraries malware list", List("Malware.ListBlockList")),
     ("libraries cache status", WATERMARKS),

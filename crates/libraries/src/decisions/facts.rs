@@ -7,7 +7,7 @@ use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
 use crate::ecosystems::Language;
-use crate::hosting::{self, UpstreamFacts};
+use crate::hosting::{self, VersionFacts};
 use crate::malware;
 use crate::policy::decide::Subject;
 use crate::policy::purl;
@@ -43,11 +43,13 @@ pub(super) struct Facts {
     pub(super) license: String,
     pub(super) published_at: Option<Micros>,
     pub(super) is_malware: bool,
+    /// Whether its name is the organization's own, so that what is said of a public package of that name is not about it.
+    pub(super) is_own: bool,
 }
 
 impl Facts {
-    /// The facts by which downloads are decided, where a version comes from an upstream.
-    pub(super) fn replace(&mut self, known: UpstreamFacts) {
+    /// The facts by which downloads are decided, where a version is published by a group or comes from an upstream.
+    pub(super) fn replace(&mut self, known: VersionFacts) {
         self.is_known = true;
         self.published_at = known.published_at;
         if !known.license.is_empty() {
@@ -69,25 +71,35 @@ impl Facts {
 
 /// The facts of versions that [`load`] was given.
 pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionName) -> &'a Facts {
-    static UNKNOWN: Facts = Facts { is_known: false, license: String::new(), published_at: None, is_malware: false };
+    static UNKNOWN: Facts =
+        Facts { is_known: false, license: String::new(), published_at: None, is_malware: false, is_own: false };
     facts.get(version).unwrap_or(&UNKNOWN)
 }
 
-/// The facts by which an organization's downloads of these versions are decided: those of its upstreams where they have the
-/// package, else those of the catalogue.
+/// The facts by which an organization's downloads of these versions are decided: those of its groups or upstreams where they
+/// have the package, else those of the catalogue. Own packages count in the ecosystems that are readable: others see them as
+/// unknown ones.
 pub(super) async fn load_for(
     tx: &mut ReadTx,
     organization: &Uidp,
     versions: &[VersionName],
+    readable: &[Language],
 ) -> Result<HashMap<VersionName, Facts>> {
     let mut facts = load(tx, versions).await?;
     let packages: BTreeSet<(Language, &str)> =
         versions.iter().map(|version| (version.language, version.name.as_str())).collect();
     for (language, name) in packages {
-        let mut known = hosting::upstream_facts(tx, organization, language, name).await?;
+        let known = hosting::package_facts(tx, organization, language, name).await?;
+        if known.is_own && !readable.contains(&language) {
+            continue;
+        }
         for version in versions.iter().filter(|version| version.language == language && version.name == name) {
-            if let Some(known) = known.remove(&order_key(language.scheme(), &version.version)) {
-                facts.entry(version.clone()).or_default().replace(known);
+            let facts = facts.entry(version.clone()).or_default();
+            if known.is_own {
+                *facts = Facts { is_own: true, ..Facts::default() };
+            }
+            if let Some(known) = known.versions.get(&order_key(language.scheme(), &version.version)) {
+                facts.replace(known.clone());
             }
         }
     }

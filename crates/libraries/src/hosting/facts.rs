@@ -1,35 +1,71 @@
-//! What is known of the versions of upstreams without asking them: what previews and explanations of policies are made of.
+//! What is known of the versions of packages without asking upstreams: what previews and explanations of policies are made of.
 
 use std::collections::HashMap;
 
-use bowline_core::{Micros, Result, Uidp};
-use bowline_store::ReadTx;
+use bowline_core::{Error, Micros, Result, UidRange, Uidp};
+use bowline_store::{ReadTx, Row, Value};
 
 use super::package::is_own;
 use super::{documents, upstream_files, upstreams};
 use crate::ecosystems::Language;
 
-/// What the upstreams of an organization were last known to say of a version.
+/// What is known of a version: that a group published, or that upstreams of the organization were last known to have.
 #[derive(Clone, Default)]
-pub(crate) struct UpstreamFacts {
-    /// The license that a fetched file of it declares; empty if none was fetched.
+pub(crate) struct VersionFacts {
+    /// The license that a file of it declares; empty if none was fetched.
     pub(crate) license: String,
     /// When its first file became public, where that is known.
     pub(crate) published_at: Option<Micros>,
 }
 
-/// The facts of the versions of a package that comes from an upstream, by their sort keys; none if no document here has it, or
-/// the name is the organization's own.
-pub(crate) async fn upstream_facts(
+/// What is known of a package.
+#[derive(Default)]
+pub(crate) struct PackageFacts {
+    /// Whether the name is the organization's own.
+    pub(crate) is_own: bool,
+    /// By the sort keys of the versions.
+    pub(crate) versions: HashMap<Vec<u8>, VersionFacts>,
+}
+
+/// The facts of the versions of a package; none if no group has it and no document here.
+pub(crate) async fn package_facts(
     tx: &mut ReadTx,
     organization: &Uidp,
     language: Language,
     name: &str,
-) -> Result<HashMap<Vec<u8>, UpstreamFacts>> {
-    let mut facts: HashMap<Vec<u8>, UpstreamFacts> = HashMap::new();
+) -> Result<PackageFacts> {
     if is_own(tx, organization, language, name).await? {
-        return Ok(facts);
+        let versions = own_versions(tx, organization, &language.published(name)).await?;
+        return Ok(PackageFacts { is_own: true, versions });
     }
+    let versions = upstream_versions(tx, organization, language, name).await?;
+    Ok(PackageFacts { is_own: false, versions })
+}
+
+/// The versions that groups of an organization published under a name.
+async fn own_versions(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Result<HashMap<Vec<u8>, VersionFacts>> {
+    let UidRange { lower, upper } = UidRange::below(organization.as_str());
+    let sql = "SELECT f.sort_key, v.license, f.created_at FROM hosted_files f JOIN hosted_versions v
+                 ON v.repository = f.repository AND v.package = f.package AND v.sort_key = f.sort_key
+               WHERE f.package = $1 AND f.repository >= $2 AND f.repository < $3 AND f.deleted_at IS NULL
+               ORDER BY f.created_at DESC";
+    let read = |row: &Row<'_>| {
+        let facts = VersionFacts { license: row.text(1)?, published_at: Some(row.int(2)?) };
+        Ok::<_, Error>((row.bytes(0)?, facts))
+    };
+    let rows = tx.query(sql, &[Value::from(name), Value::from(&lower), Value::from(&upper)], read).await?;
+    // Of several files, the first one that was published comes last.
+    Ok(rows.into_iter().collect())
+}
+
+/// The versions that the first upstream has that has the package.
+async fn upstream_versions(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    name: &str,
+) -> Result<HashMap<Vec<u8>, VersionFacts>> {
+    let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
         if row.language != language {
             continue;

@@ -40,16 +40,13 @@ impl Gate {
         package: &Package,
         now: Micros,
     ) -> Result<Gate, Error> {
-        let mut overrides = in_force::overrides(tx, organization, Some((language, &package.name)), now).await?;
-        if package.is_hosted() {
-            overrides.freezes.retain(|freeze| freeze.includes_own);
-        }
+        let overrides = in_force::overrides(tx, organization, Some((language, &package.name)), now).await?;
         let (mut enforced, mut logged) = (None, None);
         for (mode, bound) in [(Mode::Enforced, &mut enforced), (Mode::Log, &mut logged)] {
             let found = in_force::find(tx, organization, language, mode, &overrides).await?;
             *bound = found.map(|InForce { policy_uid, name, policy }| {
-                let cooldown_days = if package.is_hosted() { Some(0) } else { policy.cooldown_days };
-                Bound { uid: policy_uid, name, policy: Policy { cooldown_days, ..policy } }
+                let policy = if package.is_hosted() { policy.of_own() } else { policy };
+                Bound { uid: policy_uid, name, policy }
             });
         }
         Ok(Gate { organization: organization.clone(), language, enforced, logged })

@@ -53,7 +53,7 @@ pub use bowline_contract::bowline::libraries::v1::{
 };
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
-pub(crate) use facts::{UpstreamFacts, upstream_facts};
+pub(crate) use facts::{VersionFacts, package_facts};
 pub use files::Checksums;
 pub use java::{address as java_address, artifact as java_artifact, pom_name as java_pom_name};
 pub use java_changes::JavaDigests;

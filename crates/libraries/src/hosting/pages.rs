@@ -186,7 +186,8 @@ impl PageCache {
         make: impl FnOnce() -> Result<RenderedPage> + Send + 'static,
     ) -> Result<RenderedPage> {
         let page = tokio::task::spawn_blocking(make).await.map_err(Error::internal)??;
-        if page.bytes() <= PAGE {
+        // Anyone chooses times: kept, their pages would take the room of all others.
+        if page.bytes() <= PAGE && key.moment.is_none() {
             let cached = CachedPage { stamp, until, page: page.clone() };
             self.cached.lock().unwrap_or_else(PoisonError::into_inner).insert(key, cached);
         }
@@ -226,7 +227,10 @@ mod tests {
         assert_eq!(pages.find(&key("a"), &stamp(2), 9), None, "something has changed it");
         assert_eq!(pages.find(&key("b"), &stamp(1), 9), None, "another package");
         assert_eq!(pages.find(&PageKey { form: "application/json", ..key("a") }, &stamp(1), 9), None, "another form");
-        assert_eq!(pages.find(&PageKey { moment: Some(1), ..key("a") }, &stamp(1), 9), None, "another time");
+        let dated = PageKey { moment: Some(1), ..key("a") };
+        assert_eq!(pages.find(&dated, &stamp(1), 9), None, "another time");
+        keep(&pages, dated.clone(), stamp(1), "then", None).await;
+        assert_eq!(pages.find(&dated, &stamp(1), 9), None, "times are not kept");
         let other = Stamp { rules: [1; 32], ..stamp(1) };
         assert_eq!(pages.find(&key("a"), &other, 9), None, "another policy");
         keep(&pages, key("a"), stamp(2), "three", None).await;

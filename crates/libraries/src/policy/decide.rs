@@ -28,6 +28,16 @@ pub struct Policy {
     pub overrides: Overrides,
 }
 
+impl Policy {
+    /// The policy about what groups publish themselves: how long it has been public is not about it, and freezes are where they
+    /// say so.
+    pub fn of_own(mut self) -> Policy {
+        self.cooldown_days = Some(0);
+        self.overrides.freezes.retain(|freeze| freeze.includes_own);
+        self
+    }
+}
+
 /// What an organization has decided beside its policies: exceptions of single versions, and freezes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -166,7 +176,8 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
         |from: fn(&Exemption) -> bool| policy.allowed.iter().any(|entry| from(entry) && is_meant(&&entry.pattern));
     let overrides = &policy.overrides;
     let excepted = |from: fn(&Exception) -> bool| {
-        overrides.exceptions.iter().any(|entry| now < entry.ends_at && from(entry) && is_meant(&&entry.pattern))
+        let named = |entry: &Exception| entry.pattern.names(subject.language, subject.name, subject.version);
+        overrides.exceptions.iter().any(|entry| now < entry.ends_at && from(entry) && named(entry))
     };
     if subject.is_malware && !exempt(|entry| entry.bypass_malware) && !excepted(|entry| entry.bypass_malware) {
         return Some(Refusal::Malware);

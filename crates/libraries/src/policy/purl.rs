@@ -65,6 +65,11 @@ impl Pattern {
         Ok(pattern)
     }
 
+    /// The pattern of all packages of an ecosystem.
+    pub(crate) fn everything(language: Language) -> Pattern {
+        Pattern { language, namespace: Part::Any, name: Part::Any, version: Part::Any }
+    }
+
     fn of(language: Language, namespace: Option<String>, name: &str, version: &str) -> Result<Pattern, String> {
         if [name, version].iter().any(|part| *part != "*" && part.contains('*')) {
             return Err("a star stands for a whole component, not for a part of one".into());
@@ -123,6 +128,12 @@ impl Pattern {
             Part::Is(wanted) => same_version(language, wanted, version),
         };
         self.language == language && self.namespace.matches(namespace) && self.name.matches(bare) && version_is_meant
+    }
+
+    /// Whether a version of a package is meant as it is spelled, where other spellings have files of their own.
+    pub(crate) fn names(&self, language: Language, name: &str, version: &str) -> bool {
+        let is_spelled = self.version == Part::Is(version.to_owned());
+        self.matches(language, name, version) && (language != Language::Java || is_spelled)
     }
 
     /// Whether every version of what the pattern names is meant.

@@ -1,0 +1,152 @@
+//! `bowline libraries doctor`: where a project takes packages from that policies do not see.
+
+mod java;
+mod javascript;
+mod project;
+mod python;
+mod settings;
+mod sources;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bowline_terminal::{Output, Table, note, public_url};
+use clap::Args;
+use url::Url;
+
+use self::project::File;
+use self::sources::{Installer, Origin};
+use crate::error::CliError;
+use crate::print;
+use crate::session::{Session, Target};
+
+/// `bowline libraries doctor`.
+#[derive(Args)]
+pub struct DoctorCommand {
+    #[command(flatten)]
+    target: Target,
+    /// Directory of the project, with those below it
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// Address of the package hosts [default: /libraries of the API]
+    #[arg(long, value_name = "URL")]
+    libraries_url: Option<String>,
+    /// Look at the files of the project alone, not at the environment and the settings of the user
+    #[arg(long)]
+    project_only: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A way around the package hosts.
+#[derive(Debug, PartialEq, Eq)]
+struct Bypass {
+    file: String,
+    /// The first line that has the source; absent where something is missing.
+    line: Option<usize>,
+    source: String,
+    why: String,
+}
+
+/// Runs `bowline libraries doctor`.
+///
+/// # Errors
+/// No server is known, the directory cannot be read, or packages come from elsewhere.
+pub(super) fn run(command: DoctorCommand) -> Result<(), CliError> {
+    let url = match &command.libraries_url {
+        Some(url) => public_url("libraries-url", url)?,
+        None => format!("{}/libraries", Session::open(&command.target)?.api),
+    };
+    let hosts = Url::parse(&url).map_err(|error| CliError::Option(format!("{url} is no address: {error}")))?;
+    let files = project::files(&command.directory)?;
+    let settings = if command.project_only { Vec::new() } else { settings::files()? };
+    let bypasses = examine(&hosts, &files, &settings);
+    let mut table = Table::new(&["file", "line", "source", "why"]);
+    for Bypass { file, line, source, why } in &bypasses {
+        table.push([file, &line.map(|line| line.to_string()).unwrap_or_default(), source, why].map(String::clone));
+    }
+    print(&command.output.list(&table)?)?;
+    note(&format!("{} files of the project were examined\n", files.len()));
+    if bypasses.is_empty() { Ok(()) } else { Err(CliError::Bypassed(bypasses.len())) }
+}
+
+/// The ways around the package hosts that files of a project and settings leave.
+fn examine(hosts: &Url, files: &[File], settings: &[File]) -> Vec<Bypass> {
+    let mut bypasses = Vec::new();
+    let of_settings: Vec<Installer> = settings.iter().flat_map(|file| file.defaults(hosts)).collect();
+    for file in files.iter().chain(settings) {
+        match &file.sources {
+            Err(why) => bypasses.push(file.bypass(None, "", &format!("{why}: it was not examined"))),
+            Ok(found) => {
+                let is_replaced = |installer: Installer| {
+                    matches!(installer, Installer::Maven | Installer::Gradle) && of_settings.contains(&installer)
+                };
+                let elsewhere = found.origins.iter().filter(|(installer, origin)| {
+                    let is_replaced = is_replaced(*installer) && matches!(origin, Origin::Index { .. });
+                    !is_replaced && !is_of(hosts, origin.text())
+                });
+                bypasses.extend(elsewhere.map(|(installer, origin)| file.bypass_by(*installer, origin)));
+            }
+        }
+    }
+    let mut users: BTreeMap<Installer, &File> = BTreeMap::new();
+    for file in files {
+        for installer in file.sources.iter().flat_map(|found| &found.installers) {
+            users.entry(*installer).or_insert(file);
+        }
+    }
+    let of_project: Vec<Installer> = files.iter().flat_map(|file| file.defaults(hosts)).collect();
+    for (installer, file) in users {
+        if !of_project.contains(&installer) && !of_settings.contains(&installer) {
+            let word = installer.to_string().to_lowercase();
+            let why = format!("{installer} uses its public index: `bowline libraries configure {word}` names this one");
+            bypasses.push(file.bypass(None, "", &why));
+        }
+    }
+    bypasses
+}
+
+/// Whether an address is of the package hosts.
+fn is_of(hosts: &Url, address: &str) -> bool {
+    let Ok(address) = Url::parse(address) else { return false };
+    let below = format!("{}/", hosts.path().trim_end_matches('/'));
+    address.origin() == hosts.origin() && address.path().starts_with(&below)
+}
+
+/// A source as it is shown: without an account, and on one line, since anyone who proposes a change writes such files.
+fn shown(source: &str) -> String {
+    let source = source.replace(char::is_control, " ");
+    let Some((scheme, rest)) = source.split_once("://") else { return source };
+    let (authority, path) = rest.split_once('/').map_or((rest, None), |(authority, path)| (authority, Some(path)));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+}
+
+impl File {
+    /// The installers whose index this file sets to the package hosts.
+    fn defaults(&self, hosts: &Url) -> Vec<Installer> {
+        let of = |(installer, origin): &(Installer, Origin)| {
+            let is_default = matches!(origin, Origin::Index { is_default: true, .. });
+            (is_default && is_of(hosts, origin.text())).then_some(*installer)
+        };
+        self.sources.iter().flat_map(|found| &found.origins).filter_map(of).collect()
+    }
+
+    fn bypass(&self, line: Option<usize>, source: &str, why: &str) -> Bypass {
+        Bypass { file: shown(&self.name), line, source: shown(source), why: why.to_owned() }
+    }
+
+    fn bypass_by(&self, installer: Installer, origin: &Origin) -> Bypass {
+        let why = match origin {
+            Origin::Index { .. } => format!("{installer} takes packages from there"),
+            Origin::Direct(_) => "no index supplies it, so no policy decides about it".into(),
+            Origin::Locked(_) => format!("{installer} fetches the locked file from there"),
+        };
+        let line = self.text.lines().position(|line| line.contains(origin.text())).map(|line| line + 1);
+        self.bypass(line, origin.text(), &why)
+    }
+}
+
+#[cfg(test)]
+#[path = "doctor/tests.rs"]
+mod tests;

@@ -1,0 +1,93 @@
+//! Settings of the user, and variables, that say where installers take packages from.
+
+use std::path::{Path, PathBuf};
+
+use super::project::{self, File};
+use super::python;
+use super::sources::{Installer, Sources};
+use crate::error::CliError;
+use crate::session::variable;
+
+/// Variables that name the index of an installer.
+const INDEXES: [(&str, Installer); 6] = [
+    ("PIP_INDEX_URL", Installer::Pip),
+    ("UV_DEFAULT_INDEX", Installer::Uv),
+    ("UV_INDEX_URL", Installer::Uv),
+    ("npm_config_registry", Installer::Npm),
+    ("NPM_CONFIG_REGISTRY", Installer::Npm),
+    ("YARN_NPM_REGISTRY_SERVER", Installer::Yarn),
+];
+/// Variables that name further ones, separated by spaces; uv's may have a name and an equals sign before them.
+const FURTHER: [(&str, Installer); 3] =
+    [("PIP_EXTRA_INDEX_URL", Installer::Pip), ("UV_EXTRA_INDEX_URL", Installer::Uv), ("UV_INDEX", Installer::Uv)];
+/// Files of the user, below the home directory.
+const FILES: [&str; 6] =
+    [".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml", ".npmrc", ".yarnrc.yml", ".m2/settings.xml"];
+/// Where Gradle has scripts that run before each build.
+const SCRIPTS: &str = ".gradle/init.d";
+const PDM: &str = ".config/pdm/config.toml";
+
+/// The settings of the user and of the environment.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn files() -> Result<Vec<File>, CliError> {
+    let mut files = of_environment(&variable);
+    if let Some(home) = variable("HOME").map(PathBuf::from) {
+        files.extend(of_home(&home)?);
+    }
+    Ok(files)
+}
+
+/// What variables say, each as a file of that name.
+fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Vec<File> {
+    let mut files = Vec::new();
+    for (name, installer) in INDEXES {
+        if let Some(value) = variable(name) {
+            let mut found = Sources::of(installer);
+            found.index(installer, &value);
+            files.push(File::new(&format!("${name}"), String::new(), Ok(found)));
+        }
+    }
+    for (name, installer) in FURTHER {
+        if let Some(value) = variable(name) {
+            let mut found = Sources::of(installer);
+            for word in value.split_whitespace() {
+                found.further_index(
+                    installer,
+                    word.split_once("=http").map_or(word, |(name, _)| &word[name.len() + 1..]),
+                );
+            }
+            files.push(File::new(&format!("${name}"), String::new(), Ok(found)));
+        }
+    }
+    files
+}
+
+fn of_home(home: &Path) -> Result<Vec<File>, CliError> {
+    let mut files = Vec::new();
+    for name in FILES {
+        let path = home.join(name);
+        if path.is_file() {
+            files.extend(project::file(&path, &format!("~/{name}"))?);
+        }
+    }
+    let path = home.join(PDM);
+    if path.is_file() {
+        let text = String::from_utf8_lossy(&crate::input::read(&path, 1 << 20)?).into_owned();
+        let found = python::pdm_settings(&text);
+        files.push(File::new(&format!("~/{PDM}"), text, found));
+    }
+    let scripts = home.join(SCRIPTS);
+    if scripts.is_dir() {
+        let failed = |source| CliError::File { path: scripts.clone(), source };
+        for entry in std::fs::read_dir(&scripts).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if path.is_file() && (name.ends_with(".gradle") || name.ends_with(".gradle.kts")) {
+                files.extend(project::file(&path, &format!("~/{SCRIPTS}/{name}"))?);
+            }
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,187 @@
+//! Projects with ways around the package hosts, and without.
+
+use super::project::File;
+use super::*;
+
+fn hosts() -> Url {
+    Url::parse("https://packages.example/libraries").expect("an address")
+}
+
+fn file(name: &str, text: &str) -> File {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let found = sources::read(last, text).unwrap_or_else(|| panic!("{name} is not read"));
+    File::new(name, text.to_owned(), found)
+}
+
+/// File, line and source of each way around.
+fn examined(files: &[File], settings: &[File]) -> Vec<String> {
+    let shown = |Bypass { file, line, source, .. }: &Bypass| {
+        format!("{file}:{}:{source}", line.map(|line| line.to_string()).unwrap_or_default())
+    };
+    examine(&hosts(), files, settings).iter().map(shown).collect()
+}
+
+const OWN: &str = "https://packages.example/libraries";
+
+#[test]
+fn a_project_that_uses_the_hosts_alone_has_no_way_around() {
+    let npmrc = format!("registry={OWN}/javascript/~acme:web/\n");
+    let requirements = format!("--index-url {OWN}/python/simple/\nflask==3.0  # a comment\n-e ./lib\n-r other.txt\n");
+    let uv = format!(
+        "[project]\nname = \"a\"\ndependencies = [\"flask>=3\"]\n[[tool.uv.index]]\nurl = \"{OWN}/python/simple/\"\ndefault = true\n"
+    );
+    let files = [
+        file(".npmrc", &npmrc),
+        file(
+            "package.json",
+            r#"{ "dependencies": { "a": "^1.0.0", "b": "file:../b", "c": "npm:d@1", "e": "workspace:*" } }"#,
+        ),
+        file(
+            "package-lock.json",
+            r#"{ "packages": { "": {}, "node_modules/a": { "resolved": "https://any.npmjs.org/a.tgz" } } }"#,
+        ),
+        file("requirements.txt", &requirements),
+        file("service/pyproject.toml", &uv),
+    ];
+    assert_eq!(examined(&files, &[]), Vec::<String>::new());
+}
+
+#[test]
+fn further_indexes_and_sources_without_one_are_found_in_python() {
+    let requirements = format!(
+        "--index-url {OWN}/python/simple/\n--extra-index-url https://user:secret@pypi.org/simple\n\
+         --extra-index-url=https://other.example/simple\nfoo @ https://files.example/foo.whl ; python_version > '3'\n\
+         git+https://github.com/a/b@main#egg=b\n"
+    );
+    let found = examined(&[file("requirements-dev.txt", &requirements)], &[]);
+    let wanted = [
+        "requirements-dev.txt:2:https://pypi.org/simple",
+        "requirements-dev.txt:3:https://other.example/simple",
+        "requirements-dev.txt:4:https://files.example/foo.whl",
+        "requirements-dev.txt:5:git+https://github.com/a/b@main#egg=b",
+    ];
+    assert_eq!(found, wanted);
+
+    let project = format!(
+        "[project]\nname = \"a\"\ndependencies = [\"b @ git+https://git.example/b\"]\n[dependency-groups]\ndev = \
+         [\"c@https://files.example/c.whl\"]\n[tool.uv]\nextra-index-url = [\"https://pypi.org/simple\"]\n[[tool.uv.index]]\nname \
+         = \"torch\"\nurl = \"https://torch.example/whl\"\nexplicit = true\n[[tool.uv.index]]\nurl = \"{OWN}/python/simple/\"\n\
+         default = true\n[tool.uv.sources]\nd = {{ git = \"https://git.example/d\" }}\ne = {{ path = \"../e\" }}\n"
+    );
+    let sources: Vec<String> =
+        examine(&hosts(), &[file("pyproject.toml", &project)], &[]).into_iter().map(|one| one.source).collect();
+    let wanted = [
+        "git+https://git.example/b",
+        "https://files.example/c.whl",
+        "https://torch.example/whl",
+        "https://pypi.org/simple",
+        "https://git.example/d",
+    ];
+    assert_eq!(sources, wanted);
+
+    let lock = "[[package]]\nname = \"a\"\nsource = { registry = \"https://pypi.org/simple\" }\n[[package]]\nname = \"b\"\nsource = { editable = \".\" }\n";
+    assert_eq!(examined(&[file("uv.lock", lock)], &[])[0], "uv.lock:3:https://pypi.org/simple");
+    let poetry = "[[package]]\nname = \"a\"\n[package.source]\ntype = \"git\"\nurl = \"https://git.example/a\"\n";
+    assert_eq!(examined(&[file("poetry.lock", poetry)], &[])[0], "poetry.lock:5:https://git.example/a");
+}
+
+#[test]
+fn registries_and_repositories_are_found_in_javascript() {
+    let manifest = r#"{ "dependencies": { "a": "github:o/a", "b": "o/b#main", "c": "https://h.example/c.tgz", "d": "git@h.example:d.git" } }"#;
+    let found = examined(&[file("package.json", manifest)], &[]);
+    let of = |source: &str| format!("package.json:1:{source}");
+    let missing = "package.json::".to_owned();
+    assert_eq!(
+        found,
+        [of("github:o/a"), of("o/b#main"), of("https://h.example/c.tgz"), of("git@h.example:d.git"), missing]
+    );
+
+    let npmrc =
+        format!("registry={OWN}/javascript/\n@acme:registry=https://npm.example/\n//npm.example/:_authToken=secret\n");
+    assert_eq!(examined(&[file(".npmrc", &npmrc)], &[]), [".npmrc:2:https://npm.example/"]);
+    // A registry of one scope leaves all others where they are.
+    let scoped = format!("@acme:registry={OWN}/javascript/\n");
+    assert_eq!(examined(&[file(".npmrc", &scoped)], &[]), [".npmrc::"]);
+    let yarnrc = format!(
+        "npmRegistryServer: \"{OWN}/javascript/\"\nnpmScopes:\n  acme:\n    npmRegistryServer: https://npm.example\n"
+    );
+    assert_eq!(examined(&[file(".yarnrc.yml", &yarnrc)], &[]), [".yarnrc.yml:4:https://npm.example"]);
+    let bunfig = "[install]\nregistry = { url = \"https://npm.example\", token = \"secret\" }\n";
+    assert_eq!(examined(&[file("bunfig.toml", bunfig)], &[])[0], "bunfig.toml:2:https://npm.example");
+    let settings = [file("~/.npmrc", &format!("registry={OWN}/javascript/\n"))];
+    let locks = [
+        file("a/yarn.lock", "# yarn lockfile v1\na@1:\n  resolved \"https://registry.yarnpkg.com/a/-/a-1.tgz#abc\"\n"),
+        file(
+            "b/pnpm-lock.yaml",
+            "packages:\n  b@1:\n    resolution: {integrity: sha512-x, tarball: https://npm.example/b.tgz}\n",
+        ),
+        file(
+            "c/package-lock.json",
+            "{ \"packages\": { \"c\": {\n \"resolved\": \"git+ssh://git@github.com/o/c.git#1\" } } }",
+        ),
+    ];
+    let wanted = [
+        "a/yarn.lock:3:https://registry.yarnpkg.com/a/-/a-1.tgz",
+        "b/pnpm-lock.yaml:3:https://npm.example/b.tgz",
+        "c/package-lock.json:2:git+ssh://github.com/o/c.git#1",
+    ];
+    assert_eq!(examined(&locks, &settings), wanted);
+}
+
+#[test]
+fn a_mirror_of_everything_replaces_the_repositories_of_java() {
+    let pom = "<project><repositories>\n<repository><url>https://repo.example/m2</url></repository></repositories>\n\
+               <!-- <repositories><url>https://old.example</url></repositories> -->\n<distributionManagement><repository>\
+               <url>https://publish.example</url></repository></distributionManagement></project>";
+    let build = "repositories {\n  mavenCentral()\n  // google()\n  maven { url 'https://repo.example/m2' }\n}\n";
+    let files = [file("app/build.gradle", build), file("pom.xml", pom)];
+    let wanted = [
+        "app/build.gradle:2:mavenCentral()",
+        "app/build.gradle:4:https://repo.example/m2",
+        "pom.xml:2:https://repo.example/m2",
+        "pom.xml::",
+        "app/build.gradle::",
+    ];
+    assert_eq!(examined(&files, &[]), wanted);
+    let mirror = |of: &str| {
+        format!(
+            "<settings><mirrors><mirror><mirrorOf>{of}</mirrorOf><url>{OWN}/java/</url></mirror></mirrors></settings>"
+        )
+    };
+    let settings = [
+        file("~/.m2/settings.xml", &mirror("*")),
+        file("~/.gradle/init.d/bowline.gradle", &format!("  repositories.maven {{\n url = uri('{OWN}/java/')\n}}\n")),
+    ];
+    assert_eq!(examined(&files, &settings), Vec::<String>::new());
+    assert_eq!(examined(&files[1..], &[file("~/.m2/settings.xml", &mirror("central"))]).len(), 2);
+}
+
+#[test]
+fn addresses_that_only_begin_like_the_hosts_are_others() {
+    for other in [
+        "https://packages.example.evil/libraries/python/",
+        "https://packages.example/libraries-of-others/python/",
+        "http://packages.example/libraries/python/",
+        "https://packages.example:8443/libraries/python/",
+        "https://packages.example@evil.example/libraries/python/",
+        "https://packages.example/libraries/../other/",
+        "packages.example/libraries/python/",
+        "",
+    ] {
+        assert!(!is_of(&hosts(), other), "{other}");
+    }
+    assert!(is_of(&hosts(), "https://user:token@packages.example/libraries/python/simple/"));
+    assert!(is_of(
+        &Url::parse("https://packages.example").expect("an address"),
+        "https://packages.example/python/simple/"
+    ));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_no_clean_one_and_nothing_secret_is_shown() {
+    let found = examined(&[file("pyproject.toml", "not = = toml"), file("package.json", "{")], &[]);
+    assert_eq!(found, ["pyproject.toml::", "package.json::"]);
+    assert_eq!(shown("https://user:secret@h.example/x"), "https://h.example/x");
+    assert_eq!(shown("git+https://token@h.example"), "git+https://h.example");
+    assert_eq!(shown("a\u{1b}[31m"), "a [31m");
+}
