@@ -63,6 +63,7 @@ impl Server {
             .args(["--listen", &addresses.api.to_string(), "--admin-listen", &addresses.admin.to_string()])
             .args(["--log", "warn"])
             .args(options)
+            .envs(storage.environment())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr)

@@ -58,6 +58,13 @@ impl Storage {
         }
     }
 
+    /// Variables of its servers: where blobs are if not in the data directory, each storage in a place of its own.
+    pub(crate) fn environment(&self) -> Option<(&'static str, String)> {
+        let name = self.directory.path().file_name().expect("a name").to_string_lossy().into_owned();
+        let bucket = std::env::var_os("BOWLINE_TEST_OBJECTS").and_then(|bucket| bucket.into_string().ok());
+        bucket.map(|bucket| ("BOWLINE_BLOB_URL", format!("{bucket}/{name}")))
+    }
+
     pub(crate) fn log_file(&self) -> PathBuf {
         self.directory.path().join("log")
     }

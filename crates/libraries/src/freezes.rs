@@ -143,8 +143,8 @@ async fn freeze(
             put(tx, &organization, &row).await?;
         }
     }
-    let event = own::FreezePackagesRequest { cutoff_time: timestamp(cutoff), ..request.clone() };
-    changed(tx, &organization, &before, &event).await
+    let after = of_organization(tx, &organization).await?;
+    Ok(changed(&organization, &before, &after, &shown(&after)))
 }
 
 async fn put(tx: &mut WriteTx, organization: &Uidp, row: &FreezeRow) -> Result<()> {
@@ -173,19 +173,19 @@ async fn lift(tx: &mut WriteTx, call: &Authorized<own::LiftFreezeRequest>) -> Re
         let sql = "DELETE FROM package_freezes WHERE parent = $1 AND ecosystem = $2";
         tx.execute(sql, &[Value::from(organization.as_str()), Value::Int(language.number())]).await?;
     }
-    changed(tx, &organization, &before, call.request()).await
+    let after = of_organization(tx, &organization).await?;
+    Ok(changed(&organization, &before, &after, call.request()))
 }
 
 /// The freezes of an organization after a change, with what that did to them.
-async fn changed<M: Message + Name>(
-    tx: &mut ReadTx,
+fn changed<M: Message + Name>(
     organization: &Uidp,
     before: &[FreezeRow],
+    after: &[FreezeRow],
     event: &M,
-) -> Result<Changed<own::PackageFreezeList>> {
-    let after = of_organization(tx, organization).await?;
+) -> Changed<own::PackageFreezeList> {
     if before == after {
-        return Ok(Changed::nothing(shown(&after)));
+        return Changed::nothing(shown(after));
     }
     let snapshot =
         |rows: &[FreezeRow]| Some(shown(rows)).filter(|_| !rows.is_empty()).map(|all| ResourceSnapshot::of(&all));
@@ -193,7 +193,7 @@ async fn changed<M: Message + Name>(
         kind: PACKAGE_FREEZE,
         uid: organization.as_str().into(),
         before: snapshot(before),
-        after: snapshot(&after),
+        after: snapshot(after),
     };
-    Ok(Changed::many(vec![change], shown(&after)).with_event(organization, event))
+    Changed::many(vec![change], shown(after)).with_event(organization, event)
 }

@@ -15,6 +15,7 @@ use clap::Args;
 use url::Url;
 
 use self::project::File;
+use self::settings::Settings;
 use self::sources::{Installer, Origin};
 use crate::error::CliError;
 use crate::print;
@@ -59,7 +60,7 @@ pub(super) fn run(command: DoctorCommand) -> Result<(), CliError> {
     };
     let hosts = Url::parse(&url).map_err(|error| CliError::Option(format!("{url} is no address: {error}")))?;
     let files = project::files(&command.directory)?;
-    let settings = if command.project_only { Vec::new() } else { settings::files()? };
+    let settings = if command.project_only { Settings::default() } else { Settings::read()? };
     let bypasses = examine(&hosts, &files, &settings);
     let mut table = Table::new(&["file", "line", "source", "why"]);
     for Bypass { file, line, source, why } in &bypasses {
@@ -70,34 +71,41 @@ pub(super) fn run(command: DoctorCommand) -> Result<(), CliError> {
     if bypasses.is_empty() { Ok(()) } else { Err(CliError::Bypassed(bypasses.len())) }
 }
 
-/// The ways around the package hosts that files of a project and settings leave.
-fn examine(hosts: &Url, files: &[File], settings: &[File]) -> Vec<Bypass> {
-    let mut bypasses = Vec::new();
-    let of_settings: Vec<Installer> = settings.iter().flat_map(|file| file.defaults(hosts)).collect();
-    for file in files.iter().chain(settings) {
-        match &file.sources {
-            Err(why) => bypasses.push(file.bypass(None, "", &format!("{why}: it was not examined"))),
-            Ok(found) => {
-                let is_replaced = |installer: Installer| {
-                    matches!(installer, Installer::Maven | Installer::Gradle) && of_settings.contains(&installer)
-                };
-                let elsewhere = found.origins.iter().filter(|(installer, origin)| {
-                    let is_replaced = is_replaced(*installer) && matches!(origin, Origin::Index { .. });
-                    !is_replaced && !is_of(hosts, origin.text())
-                });
-                bypasses.extend(elsewhere.map(|(installer, origin)| file.bypass_by(*installer, origin)));
-            }
-        }
-    }
+/// The ways around the package hosts that files of a project and settings leave. Of settings counts what installers of the
+/// project use: projects go before files of the user, and the environment before projects.
+fn examine(hosts: &Url, files: &[File], settings: &Settings) -> Vec<Bypass> {
+    let defaults = |files: &[File]| -> Vec<Installer> { files.iter().flat_map(|file| file.defaults(hosts)).collect() };
+    let (of_project, of_environment, of_home) =
+        (defaults(files), defaults(&settings.environment), defaults(&settings.home));
     let mut users: BTreeMap<Installer, &File> = BTreeMap::new();
     for file in files {
-        for installer in file.sources.iter().flat_map(|found| &found.installers) {
+        for installer in file.sources.iter().flat_map(|sources| &sources.installers) {
             users.entry(*installer).or_insert(file);
         }
     }
-    let of_project: Vec<Installer> = files.iter().flat_map(|file| file.defaults(hosts)).collect();
+    let is_replaced = |installer: Installer| {
+        matches!(installer, Installer::Maven | Installer::Gradle) && of_home.contains(&installer)
+    };
+    let mut bypasses = Vec::new();
+    for file in files {
+        bypasses.extend(
+            file.bypasses(hosts, |installer, origin| {
+                !(is_replaced(installer) && matches!(origin, Origin::Index { .. }))
+            }),
+        );
+    }
+    for file in &settings.environment {
+        bypasses.extend(file.bypasses(hosts, |installer, _| users.contains_key(&installer)));
+    }
+    for file in &settings.home {
+        bypasses.extend(file.bypasses(hosts, |installer, origin| {
+            let is_default = matches!(origin, Origin::Index { is_default: true, .. });
+            let is_set_elsewhere = of_project.contains(&installer) || of_environment.contains(&installer);
+            users.contains_key(&installer) && !(is_default && is_set_elsewhere)
+        }));
+    }
     for (installer, file) in users {
-        if !of_project.contains(&installer) && !of_settings.contains(&installer) {
+        if ![&of_project, &of_environment, &of_home].iter().any(|set| set.contains(&installer)) {
             let word = installer.to_string().to_lowercase();
             let why = format!("{installer} uses its public index: `bowline libraries configure {word}` names this one");
             bypasses.push(file.bypass(None, "", &why));
@@ -130,6 +138,19 @@ impl File {
             (is_default && is_of(hosts, origin.text())).then_some(*installer)
         };
         self.sources.iter().flat_map(|found| &found.origins).filter_map(of).collect()
+    }
+
+    /// What it says of other sources than the package hosts, as far as that counts.
+    fn bypasses(&self, hosts: &Url, counts: impl Fn(Installer, &Origin) -> bool) -> Vec<Bypass> {
+        let sources = match &self.sources {
+            Err(why) => return vec![self.bypass(None, "", &format!("{why}: it was not examined"))],
+            Ok(sources) => sources,
+        };
+        let others = sources
+            .origins
+            .iter()
+            .filter(|(installer, origin)| counts(*installer, origin) && !is_of(hosts, origin.text()));
+        others.map(|(installer, origin)| self.bypass_by(*installer, origin)).collect()
     }
 
     fn bypass(&self, line: Option<usize>, source: &str, why: &str) -> Bypass {

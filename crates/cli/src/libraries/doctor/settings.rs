@@ -27,20 +27,29 @@ const FILES: [&str; 6] =
 const SCRIPTS: &str = ".gradle/init.d";
 const PDM: &str = ".config/pdm/config.toml";
 
-/// The settings of the user and of the environment.
-///
-/// # Errors
-/// A file cannot be read.
-pub(super) fn files() -> Result<Vec<File>, CliError> {
-    let mut files = of_environment(&variable);
-    if let Some(home) = variable("HOME").map(PathBuf::from) {
-        files.extend(of_home(&home)?);
+/// What counts beside a project.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    /// Variables, each as a file of that name.
+    pub(super) environment: Vec<File>,
+    /// Files of the user.
+    pub(super) home: Vec<File>,
+}
+
+impl Settings {
+    /// The settings of this process and its user.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn read() -> Result<Settings, CliError> {
+        let home = variable("HOME").map(PathBuf::from);
+        let home = home.map_or_else(|| Ok(Vec::new()), |home| of_home(&home))?;
+        Ok(Settings { environment: of_environment(&variable), home })
     }
-    Ok(files)
 }
 
 /// What variables say, each as a file of that name.
-fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Vec<File> {
+pub(super) fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Vec<File> {
     let mut files = Vec::new();
     for (name, installer) in INDEXES {
         if let Some(value) = variable(name) {
@@ -64,7 +73,7 @@ fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Vec<File> {
     files
 }
 
-fn of_home(home: &Path) -> Result<Vec<File>, CliError> {
+pub(super) fn of_home(home: &Path) -> Result<Vec<File>, CliError> {
     let mut files = Vec::new();
     for name in FILES {
         let path = home.join(name);

@@ -14,7 +14,11 @@ fn file(name: &str, text: &str) -> File {
 }
 
 /// File, line and source of each way around.
-fn examined(files: &[File], settings: &[File]) -> Vec<String> {
+fn examined(files: &[File], home: Vec<File>) -> Vec<String> {
+    with(files, &Settings { environment: Vec::new(), home })
+}
+
+fn with(files: &[File], settings: &Settings) -> Vec<String> {
     let shown = |Bypass { file, line, source, .. }: &Bypass| {
         format!("{file}:{}:{source}", line.map(|line| line.to_string()).unwrap_or_default())
     };
@@ -43,7 +47,7 @@ fn a_project_that_uses_the_hosts_alone_has_no_way_around() {
         file("requirements.txt", &requirements),
         file("service/pyproject.toml", &uv),
     ];
-    assert_eq!(examined(&files, &[]), Vec::<String>::new());
+    assert_eq!(examined(&files, Vec::new()), Vec::<String>::new());
 }
 
 #[test]
@@ -53,7 +57,7 @@ fn further_indexes_and_sources_without_one_are_found_in_python() {
          --extra-index-url=https://other.example/simple\nfoo @ https://files.example/foo.whl ; python_version > '3'\n\
          git+https://github.com/a/b@main#egg=b\n"
     );
-    let found = examined(&[file("requirements-dev.txt", &requirements)], &[]);
+    let found = examined(&[file("requirements-dev.txt", &requirements)], Vec::new());
     let wanted = [
         "requirements-dev.txt:2:https://pypi.org/simple",
         "requirements-dev.txt:3:https://other.example/simple",
@@ -68,8 +72,10 @@ fn further_indexes_and_sources_without_one_are_found_in_python() {
          = \"torch\"\nurl = \"https://torch.example/whl\"\nexplicit = true\n[[tool.uv.index]]\nurl = \"{OWN}/python/simple/\"\n\
          default = true\n[tool.uv.sources]\nd = {{ git = \"https://git.example/d\" }}\ne = {{ path = \"../e\" }}\n"
     );
-    let sources: Vec<String> =
-        examine(&hosts(), &[file("pyproject.toml", &project)], &[]).into_iter().map(|one| one.source).collect();
+    let sources: Vec<String> = examine(&hosts(), &[file("pyproject.toml", &project)], &Settings::default())
+        .into_iter()
+        .map(|one| one.source)
+        .collect();
     let wanted = [
         "git+https://git.example/b",
         "https://files.example/c.whl",
@@ -80,15 +86,15 @@ fn further_indexes_and_sources_without_one_are_found_in_python() {
     assert_eq!(sources, wanted);
 
     let lock = "[[package]]\nname = \"a\"\nsource = { registry = \"https://pypi.org/simple\" }\n[[package]]\nname = \"b\"\nsource = { editable = \".\" }\n";
-    assert_eq!(examined(&[file("uv.lock", lock)], &[])[0], "uv.lock:3:https://pypi.org/simple");
+    assert_eq!(examined(&[file("uv.lock", lock)], Vec::new())[0], "uv.lock:3:https://pypi.org/simple");
     let poetry = "[[package]]\nname = \"a\"\n[package.source]\ntype = \"git\"\nurl = \"https://git.example/a\"\n";
-    assert_eq!(examined(&[file("poetry.lock", poetry)], &[])[0], "poetry.lock:5:https://git.example/a");
+    assert_eq!(examined(&[file("poetry.lock", poetry)], Vec::new())[0], "poetry.lock:5:https://git.example/a");
 }
 
 #[test]
 fn registries_and_repositories_are_found_in_javascript() {
     let manifest = r#"{ "dependencies": { "a": "github:o/a", "b": "o/b#main", "c": "https://h.example/c.tgz", "d": "git@h.example:d.git" } }"#;
-    let found = examined(&[file("package.json", manifest)], &[]);
+    let found = examined(&[file("package.json", manifest)], Vec::new());
     let of = |source: &str| format!("package.json:1:{source}");
     let missing = "package.json::".to_owned();
     assert_eq!(
@@ -98,17 +104,17 @@ fn registries_and_repositories_are_found_in_javascript() {
 
     let npmrc =
         format!("registry={OWN}/javascript/\n@acme:registry=https://npm.example/\n//npm.example/:_authToken=secret\n");
-    assert_eq!(examined(&[file(".npmrc", &npmrc)], &[]), [".npmrc:2:https://npm.example/"]);
+    assert_eq!(examined(&[file(".npmrc", &npmrc)], Vec::new()), [".npmrc:2:https://npm.example/"]);
     // A registry of one scope leaves all others where they are.
     let scoped = format!("@acme:registry={OWN}/javascript/\n");
-    assert_eq!(examined(&[file(".npmrc", &scoped)], &[]), [".npmrc::"]);
+    assert_eq!(examined(&[file(".npmrc", &scoped)], Vec::new()), [".npmrc::"]);
     let yarnrc = format!(
         "npmRegistryServer: \"{OWN}/javascript/\"\nnpmScopes:\n  acme:\n    npmRegistryServer: https://npm.example\n"
     );
-    assert_eq!(examined(&[file(".yarnrc.yml", &yarnrc)], &[]), [".yarnrc.yml:4:https://npm.example"]);
+    assert_eq!(examined(&[file(".yarnrc.yml", &yarnrc)], Vec::new()), [".yarnrc.yml:4:https://npm.example"]);
     let bunfig = "[install]\nregistry = { url = \"https://npm.example\", token = \"secret\" }\n";
-    assert_eq!(examined(&[file("bunfig.toml", bunfig)], &[])[0], "bunfig.toml:2:https://npm.example");
-    let settings = [file("~/.npmrc", &format!("registry={OWN}/javascript/\n"))];
+    assert_eq!(examined(&[file("bunfig.toml", bunfig)], Vec::new())[0], "bunfig.toml:2:https://npm.example");
+    let settings = vec![file("~/.npmrc", &format!("registry={OWN}/javascript/\n"))];
     let locks = [
         file("a/yarn.lock", "# yarn lockfile v1\na@1:\n  resolved \"https://registry.yarnpkg.com/a/-/a-1.tgz#abc\"\n"),
         file(
@@ -125,7 +131,7 @@ fn registries_and_repositories_are_found_in_javascript() {
         "b/pnpm-lock.yaml:3:https://npm.example/b.tgz",
         "c/package-lock.json:2:git+ssh://github.com/o/c.git#1",
     ];
-    assert_eq!(examined(&locks, &settings), wanted);
+    assert_eq!(examined(&locks, settings), wanted);
 }
 
 #[test]
@@ -142,18 +148,18 @@ fn a_mirror_of_everything_replaces_the_repositories_of_java() {
         "pom.xml::",
         "app/build.gradle::",
     ];
-    assert_eq!(examined(&files, &[]), wanted);
+    assert_eq!(examined(&files, Vec::new()), wanted);
     let mirror = |of: &str| {
         format!(
             "<settings><mirrors><mirror><mirrorOf>{of}</mirrorOf><url>{OWN}/java/</url></mirror></mirrors></settings>"
         )
     };
-    let settings = [
+    let settings = vec![
         file("~/.m2/settings.xml", &mirror("*")),
         file("~/.gradle/init.d/bowline.gradle", &format!("  repositories.maven {{\n url = uri('{OWN}/java/')\n}}\n")),
     ];
-    assert_eq!(examined(&files, &settings), Vec::<String>::new());
-    assert_eq!(examined(&files[1..], &[file("~/.m2/settings.xml", &mirror("central"))]).len(), 2);
+    assert_eq!(examined(&files, settings), Vec::<String>::new());
+    assert_eq!(examined(&files[1..], vec![file("~/.m2/settings.xml", &mirror("central"))]).len(), 2);
 }
 
 #[test]
@@ -179,9 +185,63 @@ fn addresses_that_only_begin_like_the_hosts_are_others() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_no_clean_one_and_nothing_secret_is_shown() {
-    let found = examined(&[file("pyproject.toml", "not = = toml"), file("package.json", "{")], &[]);
+    let found = examined(&[file("pyproject.toml", "not = = toml"), file("package.json", "{")], Vec::new());
     assert_eq!(found, ["pyproject.toml::", "package.json::"]);
     assert_eq!(shown("https://user:secret@h.example/x"), "https://h.example/x");
     assert_eq!(shown("git+https://token@h.example"), "git+https://h.example");
     assert_eq!(shown("a\u{1b}[31m"), "a [31m");
+}
+
+#[test]
+fn settings_count_for_installers_of_the_project() {
+    let variables = |name: &str| match name {
+        "PIP_EXTRA_INDEX_URL" => Some("https://one.example/simple https://two.example/simple".to_owned()),
+        "UV_INDEX" => Some("torch=https://torch.example/whl".to_owned()),
+        "npm_config_registry" => Some(format!("{OWN}/javascript/")),
+        _ => None,
+    };
+    let home = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory is made");
+        std::fs::write(path, text).expect("a file is written");
+    };
+    write(
+        ".config/pip/pip.conf",
+        &format!("[global]\nindex-url = {OWN}/python/simple/\nextra-index-url =\n  https://three.example/simple\n"),
+    );
+    write(".npmrc", "registry=https://npm.example/\n");
+    write(".gradle/init.d/other.gradle", "repositories { mavenCentral() }\n");
+    let settings = Settings {
+        environment: settings::of_environment(&variables),
+        home: settings::of_home(home.path()).expect("the files are read"),
+    };
+    let pip = with(&[file("requirements.txt", "flask==3\n")], &settings);
+    let wanted = [
+        "$PIP_EXTRA_INDEX_URL::https://one.example/simple",
+        "$PIP_EXTRA_INDEX_URL::https://two.example/simple",
+        "~/.config/pip/pip.conf:4:https://three.example/simple",
+    ];
+    assert_eq!(pip, wanted);
+    assert_eq!(with(&[file("package.json", "{}")], &settings), Vec::<String>::new(), "the environment goes first");
+    let uv = with(&[file("uv.lock", "package = []\n")], &settings);
+    assert_eq!(uv, ["$UV_INDEX::https://torch.example/whl", "uv.lock::"]);
+    let gradle = with(&[file("build.gradle", "")], &settings);
+    assert_eq!(gradle, ["~/.gradle/init.d/other.gradle:1:mavenCentral()", "build.gradle::"]);
+}
+
+#[test]
+fn what_was_installed_is_not_the_project() {
+    let project = tempfile::tempdir().expect("a directory");
+    for (name, text) in
+        [("a/package.json", "{}"), ("a/node_modules/b/package.json", "{"), (".git/requirements.txt", "x")]
+    {
+        let path = project.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory is made");
+        std::fs::write(path, text).expect("a file is written");
+    }
+    let names: Vec<String> =
+        project::files(project.path()).expect("it is read").into_iter().map(|file| file.name).collect();
+    assert_eq!(names, ["a/package.json"]);
+    assert!(project::files(&project.path().join("absent")).is_err());
 }
