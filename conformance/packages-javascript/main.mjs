@@ -98,7 +98,9 @@ function publish(program, at, manifest, ...more) {
 /** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
 function shown(text, ...marks) {
   const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(work, 'WORK').replaceAll(/project-\d+/g, 'PROJECT').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replaceAll(/\d+ms|\d+\.\d+s/g, 'DURATION');
-  const lines = plain.split('\n').map((line) => line.trim()).filter((line) => marks.some((mark) => line.includes(mark)));
+  // The name of a log has a time, in which any number may be.
+  const printed = plain.split('\n').map((line) => line.trim()).filter((line) => !line.includes('A complete log of this run'));
+  const lines = printed.filter((line) => marks.some((mark) => line.includes(mark)));
   return [...new Set(lines)].join(' / ') || 'nothing';
 }
 
