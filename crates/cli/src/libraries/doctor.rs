@@ -7,7 +7,7 @@ mod python;
 mod settings;
 mod sources;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use bowline_terminal::{Output, Table, note, public_url};
@@ -121,6 +121,13 @@ fn is_of(hosts: &Url, address: &str) -> bool {
     address.origin() == hosts.origin() && address.path().starts_with(&below)
 }
 
+/// The host of an address, with its scheme and account.
+fn host(address: &str) -> &str {
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let end = address[start..].find('/').map_or(address.len(), |at| start + at);
+    &address[..end]
+}
+
 /// A source as it is shown: without an account, and on one line, since anyone who proposes a change writes such files.
 fn shown(source: &str) -> String {
     let source = source.replace(char::is_control, " ");
@@ -150,7 +157,13 @@ impl File {
             .origins
             .iter()
             .filter(|(installer, origin)| counts(*installer, origin) && !is_of(hosts, origin.text()));
-        others.map(|(installer, origin)| self.bypass_by(*installer, origin)).collect()
+        // A lock file may name thousands of files of one host, which is one thing to mend.
+        let mut named = HashSet::new();
+        let firsts = others.filter(|(_, origin)| match origin {
+            Origin::Locked(address) => named.insert(host(address)),
+            Origin::Index { .. } | Origin::Direct(_) => true,
+        });
+        firsts.map(|(installer, origin)| self.bypass_by(*installer, origin)).collect()
     }
 
     fn bypass(&self, line: Option<usize>, source: &str, why: &str) -> Bypass {
@@ -161,7 +174,7 @@ impl File {
         let why = match origin {
             Origin::Index { .. } => format!("{installer} takes packages from there"),
             Origin::Direct(_) => "no index supplies it, so no policy decides about it".into(),
-            Origin::Locked(_) => format!("{installer} fetches the locked file from there"),
+            Origin::Locked(_) => format!("{installer} fetches locked files from there"),
         };
         let line = self.text.lines().position(|line| line.contains(origin.text())).map(|line| line + 1);
         self.bypass(line, origin.text(), &why)

@@ -11,8 +11,9 @@ const SKIPPED: [&str; 6] = ["node_modules", "target", "venv", "vendor", "site-pa
 const LEVELS: usize = 8;
 /// Files and directories of a project that are looked at.
 const ENTRIES: usize = 200_000;
-/// Bytes of a file.
+/// Bytes of a file, and of all files.
 const BYTES: u64 = 64 << 20;
+const ALL_BYTES: usize = 256 << 20;
 
 /// A file that was read.
 #[derive(Debug)]
@@ -65,6 +66,10 @@ fn collect(
             collect(&entry.path(), &format!("{path}/"), levels - 1, left, files)?;
         } else if kind.is_file() && sources::read(&name, "").is_some() {
             files.extend(file(&entry.path(), &path)?);
+            if files.iter().map(|file| file.text.len()).sum::<usize>() > ALL_BYTES {
+                let text = "has more than 256 MiB of lock files and the like: name a directory below it";
+                return Err(CliError::Option(format!("{} {text}", directory.display())));
+            }
         }
     }
     Ok(())

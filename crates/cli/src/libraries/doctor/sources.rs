@@ -1,11 +1,12 @@
 //! What files of a project say about where packages come from.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::{java, javascript, python};
 
 /// A program that installs packages, with the settings that are its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Installer {
     Pip,
     Uv,
@@ -35,7 +36,7 @@ impl fmt::Display for Installer {
 }
 
 /// Where packages come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Origin {
     /// An index, by its address: the one that has everything, or a further one.
     Index { address: String, is_default: bool },
@@ -59,12 +60,14 @@ impl Origin {
 pub(super) struct Sources {
     /// The installers that the file is for.
     pub(super) installers: Vec<Installer>,
+    /// Each once, in the order of the file.
     pub(super) origins: Vec<(Installer, Origin)>,
+    known: HashSet<(Installer, Origin)>,
 }
 
 impl Sources {
     pub(super) fn of(installer: Installer) -> Sources {
-        Sources { installers: vec![installer], origins: Vec::new() }
+        Sources { installers: vec![installer], ..Sources::default() }
     }
 
     /// Adds the index that the installer takes everything from.
@@ -90,7 +93,7 @@ impl Sources {
     }
 
     fn add(&mut self, installer: Installer, origin: Origin) {
-        if !origin.text().is_empty() && !self.origins.contains(&(installer, origin.clone())) {
+        if !origin.text().is_empty() && self.known.insert((installer, origin.clone())) {
             self.origins.push((installer, origin));
         }
     }

@@ -245,3 +245,13 @@ fn what_was_installed_is_not_the_project() {
     assert_eq!(names, ["a/package.json"]);
     assert!(project::files(&project.path().join("absent")).is_err());
 }
+
+#[test]
+fn locked_files_of_one_host_are_one_way_around() {
+    let entry = |name: &str, host: &str| format!("{name}@1:\n  resolved \"https://{host}/{name}.tgz#x\"\n");
+    let lock: String = (0..20_000).map(|number| entry(&format!("a{number}"), "npm.example")).collect();
+    let lock = format!("# yarn lockfile v1\n{lock}{}", entry("b", "other.example"));
+    let project = [file("yarn.lock", &lock), file(".npmrc", &format!("registry={OWN}/javascript/\n"))];
+    let wanted = ["yarn.lock:3:https://npm.example/a0.tgz", "yarn.lock:40003:https://other.example/b.tgz"];
+    assert_eq!(examined(&project, Vec::new()), wanted);
+}
