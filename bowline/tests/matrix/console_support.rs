@@ -131,10 +131,10 @@ pub(crate) fn address(path: &str, place: &Place) -> String {
     let root = group.split('/').next().unwrap_or_default().to_owned();
     let query: Vec<(&str, String)> = match path.strip_prefix("/console/").expect("a page of the console") {
         "" | "first-run" | "help" | "me" | "methods" | "operator" | "organizations" | "packages" => vec![],
-        "access" | "advisories" | "audit" | "bindings" | "blocked" | "findings" | "groups" | "home" | "identities"
-        | "invites" | "policies" | "posture" | "providers" | "repositories" | "roles" | "subscriptions"
-        | "upstreams" | "licenses" | "unindexed-sboms" | "image-policies" | "image-verdicts" | "matches"
-        | "audit-verify" | "first-run/provider" | "first-run/person" | "identities/new" => {
+        "access" | "advisories" | "audit" | "bindings" | "blocked" | "exceptions" | "findings" | "groups" | "home"
+        | "identities" | "invites" | "policies" | "posture" | "providers" | "repositories" | "roles"
+        | "subscriptions" | "upstreams" | "licenses" | "unindexed-sboms" | "image-policies" | "image-verdicts"
+        | "matches" | "audit-verify" | "first-run/provider" | "first-run/person" | "identities/new" => {
             vec![("in", group)]
         }
         "find" => vec![("in", group), ("license", "MIT".into())],
