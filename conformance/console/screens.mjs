@@ -72,6 +72,7 @@ function screens(world) {
       full: at('delivery', { uid: subscription, number: '1' }), empty: at('delivery', { uid: subscription, number: '9999' }),
       error: at('delivery', { uid: subscription, number: 'x' }),
     },
+    exceptions: list('exceptions'),
     find: {
       full: at('find', { in: org, package: 'pkg:apk/wolfi/package-4' }), empty: at('find', { in: empty, license: none }),
       error: at('find', { in: org, package: 'x' }),

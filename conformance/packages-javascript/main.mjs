@@ -286,7 +286,8 @@ try {
   // As of the time when the first version had been published, and the second one had not.
   const document = await (await fetch(`${own.url}bwl-outer`, { headers: { authorization: `Basic ${Buffer.from(account).toString('base64')}` } })).json();
   const then = document.time['1.0.0'];
-  for (const [client, how] of Object.entries(clients)) {
+  const few = JAVASCRIPT_WHOLE ? clients : { 'npm 12.2.2': clients['npm 12.2.2'] };
+  for (const [client, how] of Object.entries(few)) {
     const dated = registry(owner, `@${then}`);
     const outcome = install(how, dated, { 'bwl-outer': '^1.0.0' });
     check(`${client} installs what had been published at a time`, outcome.status === 0 && installed(outcome.directory, 'bwl-outer') === '1.0.0', outcome.text);
@@ -294,7 +295,7 @@ try {
     check(`${client} installs nothing that was published later than a time`, later.status !== 0, later.text);
   }
   await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:freeze`, { cutoffTime: then, justification: 'a worm is about' });
-  for (const [client, how] of Object.entries(clients)) {
+  for (const [client, how] of Object.entries(few)) {
     const outcome = install(how, own, { 'bwl-outer': '^1.0.0' });
     check(`${client} passes over a frozen version`, outcome.status === 0 && installed(outcome.directory, 'bwl-outer') === '1.0.0', outcome.text);
     const frozen = install(how, own, { 'bwl-outer': '1.1.0' });
@@ -304,7 +305,7 @@ try {
   await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
   await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-new', cooldownDays: 7 });
   await call('POST', `/packageexceptions/v1/organizations/${owner.organization}:createException`, { purl: 'pkg:npm/bwl-outer@1.1.0', justification: 'mends a fault' });
-  for (const [client, how] of Object.entries(clients)) {
+  for (const [client, how] of Object.entries(few)) {
     const outcome = install(how, own, { 'bwl-outer': '^1.0.0' });
     check(`${client} installs a young version with an exception`, outcome.status === 0 && installed(outcome.directory, 'bwl-outer') === '1.1.0', outcome.text);
   }
