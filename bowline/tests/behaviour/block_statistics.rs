@@ -36,7 +36,15 @@ pub(crate) async fn block(
             let (name, version) = (name.clone(), version.clone());
             Box::pin(async move {
                 let (license, is_malware, published_at) = ("MIT", false, None);
-                let subject = Subject { language, name: &name, version: &version, license, is_malware, published_at };
+                let subject = Subject {
+                    language,
+                    name: &name,
+                    version: &version,
+                    license,
+                    is_malware,
+                    published_at,
+                    is_own: false,
+                };
                 let blocked = BlockedDownload {
                     organization: &org,
                     subject,

@@ -258,6 +258,7 @@ async fn block(server: &TestServer, org: &str, policy: &str, mode: Mode, version
                 license: "MIT",
                 is_malware: false,
                 published_at: Some(now),
+                is_own: false,
             };
             let rules = policy_in_force(tx, &org, Language::Java, mode).await?.map(|(_, rules)| rules);
             let Decision::Refused(refusal) = decide(&rules.unwrap_or_default(), &subject, now) else {

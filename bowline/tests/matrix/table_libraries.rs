@@ -253,7 +253,7 @@ fn upstreams() -> Vec<Row> {
     ]
 }
 
-/// Exceptions of versions, and freezes. Of exceptions that are named there is none.
+/// Exceptions of versions, and freezes. Exceptions that are named do not exist.
 fn overrides() -> Vec<Row> {
     let asked = |aim: &Aim<'_>| own::CreatePackageExceptionRequest {
         parent: aim.group(),

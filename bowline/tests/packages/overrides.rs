@@ -26,6 +26,16 @@ async fn freeze(caller: &Actor, org: &str, body: Value) -> Value {
     call(caller, &format!("/packagefreezes/v1/organizations/{org}:freeze"), body, 200).await
 }
 
+/// Someone with a role of these capabilities alone.
+async fn with_capabilities(server: &TestServer, org: &str, capabilities: &[&str]) -> Actor {
+    let role = json!({ "name": "some", "capabilities": capabilities });
+    let owner = server.actor("owner", org).await;
+    let role = call(&owner, &format!("/iam/v1/roles/{org}"), role, 200).await;
+    let identity = server.identity(org, "some").await;
+    server.bind(&identity, role["id"].as_str().unwrap(), org).await;
+    server.sign_in("some", "some", &identity).await
+}
+
 /// Someone who installs, whose token is new.
 async fn renewed(server: &TestServer, org: &str) -> Client {
     Client::of(server, &server.actor("libraries.python.pull", org).await)
@@ -57,6 +67,10 @@ async fn an_exception_lets_one_young_version_be_installed_for_some_hours(server:
     let explained = owner.rest("GET", &why, None).await.json();
     let shown = (&explained["decision"]["allowed"], &explained["exception"]["uid"]);
     assert_eq!(shown, (&json!(true), &requested["uid"]), "{explained}");
+    let reader = with_capabilities(server, &org, &["libraries.policy.list", "libraries.policy.binding.list"]).await;
+    let explained = reader.rest("GET", &why, None).await.json();
+    let shown = (&explained["decision"]["allowed"], &explained["exception"]);
+    assert_eq!(shown, (&json!(true), &json!(null)), "who may not list exceptions: {explained}");
 
     server.clock().advance(Duration::from_secs(2 * 3600 - 1));
     let client = renewed(server, &org).await;
@@ -253,11 +267,7 @@ async fn a_freeze_keeps_its_time_and_is_loosened_by_who_may_lift_it(server: &Tes
     assert_eq!(shown, (&then, &json!(true)), "{added}");
     let capabilities =
         ["libraries.policy.binding.list", "libraries.policy.binding.create", "libraries.policy.binding.update"];
-    let role = json!({ "name": "freezer", "capabilities": capabilities });
-    let role = call(&owner, &format!("/iam/v1/roles/{org}"), role, 200).await;
-    let identity = server.identity(&org, "freezer").await;
-    server.bind(&identity, role["id"].as_str().unwrap(), &org).await;
-    let setter = server.sign_in("freezer", "freezer", &identity).await;
+    let setter = with_capabilities(server, &org, &capabilities).await;
     let path = format!("/packagefreezes/v1/organizations/{org}:freeze");
     let later = json!("2026-01-02T00:00:00Z");
     for laxer in [body(Some(&later), true), body(None, false)] {

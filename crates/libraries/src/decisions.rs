@@ -209,8 +209,7 @@ async fn served(
 
 /// The decision with what it was made by; without a policy everything is allowed.
 fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Micros) -> own::Decision {
-    let policy = policy.map(|policy| if facts.is_own { policy.clone().of_own() } else { policy.clone() });
-    let decided = policy.map_or(Decision::Allowed, |policy| decide(&policy, &facts.subject(version), now));
+    let decided = policy.map_or(Decision::Allowed, |policy| decide(policy, &facts.subject(version), now));
     let mut shown = own::Decision {
         purl: version.purl(),
         allowed: decided == Decision::Allowed,

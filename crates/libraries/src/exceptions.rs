@@ -162,9 +162,6 @@ fn violations(request: &own::CreatePackageExceptionRequest) -> Vec<FieldViolatio
     if !(0..=MAX_HOURS).contains(&request.hours) {
         refuse("hours", format!("must be 1 to {MAX_HOURS}; leave it out for {DEFAULT_HOURS}"));
     }
-    if request.justification.trim().is_empty() && !request.justification.is_empty() {
-        refuse("justification", "must say why".into());
-    }
     violations
 }
 
@@ -241,7 +238,7 @@ async fn request(
     let organization = require_organization(tx, call).await?;
     let row = ExceptionRow::of(call, &organization)?;
     insert(tx, &organization, &row, call.now()).await?;
-    Ok(changed(None, Some(&row), row.shown(), &organization))
+    Ok(changed(&row, (None, Some(&row)), row.shown()))
 }
 
 async fn create(
@@ -255,7 +252,7 @@ async fn create(
     }
     let row = requested.approved(&requested.requester, call.now());
     insert(tx, &organization, &row, call.now()).await?;
-    Ok(changed(None, Some(&row), row.shown(), &organization))
+    Ok(changed(&row, (None, Some(&row)), row.shown()))
 }
 
 /// Stores an exception; those that time has ended go.
@@ -319,27 +316,25 @@ async fn approve(
     let after = before.approved(approver, call.now());
     let sql = "UPDATE package_exceptions SET approver = $2, ends_at = $3 WHERE uid = $1";
     tx.execute(sql, &[Value::from(uid.as_str()), Value::from(approver), Value::Int(after.ends_at)]).await?;
-    Ok(changed(Some(&before), Some(&after), after.shown(), &organization))
+    Ok(changed(&after, (Some(&before), Some(&after)), after.shown()))
 }
 
 async fn end(tx: &mut WriteTx, call: &Authorized<own::EndPackageExceptionRequest>) -> Result<Changed<()>> {
     let uid = call.require_scope()?;
     let before = require(tx, uid, call.now()).await?;
     tx.execute("DELETE FROM package_exceptions WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
-    Ok(changed(Some(&before), None, (), &uid.root()))
+    Ok(changed(&before, (Some(&before), None), ()))
 }
 
 /// The change of an exception, with an event that has all of it.
 fn changed<T>(
-    before: Option<&ExceptionRow>,
-    after: Option<&ExceptionRow>,
+    row: &ExceptionRow,
+    (before, after): (Option<&ExceptionRow>, Option<&ExceptionRow>),
     response: T,
-    organization: &Uidp,
 ) -> Changed<T> {
-    let uid = before.or(after).map_or(organization, |row| &row.uid);
-    let [shown_before, shown_after] = [before, after].map(|row| row.map(ExceptionRow::shown));
-    let event = shown_after.clone().or(shown_before.clone()).unwrap_or_default();
-    Changed::one(PACKAGE_EXCEPTION, uid, shown_before.as_ref(), shown_after.as_ref(), response).with_event(uid, &event)
+    let [before, after] = [before, after].map(|row| row.map(ExceptionRow::shown));
+    let changed = Changed::one(PACKAGE_EXCEPTION, &row.uid, before.as_ref(), after.as_ref(), response);
+    changed.with_event(&row.uid, &row.shown())
 }
 
 async fn needs_second_person(tx: &mut ReadTx, organization: &Uidp) -> Result<bool> {
@@ -371,4 +366,35 @@ async fn set_approval(
     tx.execute(sql, &[Value::from(organization.as_str())]).await?;
     let changed = Changed::one(EXCEPTION_APPROVAL, &organization, Some(&before), Some(&after), after);
     Ok(changed.with_event(&organization, call.request()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_leave_room_for_what_is_approved() {
+        let organization = Uidp::parse("0123456789abcdef0123456789abcdef01234567").expect("a uid");
+        let requested = ExceptionRow {
+            uid: organization.clone(),
+            language: Language::Python,
+            package: "foo".into(),
+            purl: "pkg:pypi/foo@1.0".into(),
+            bypass_malware: false,
+            bypass_freeze: false,
+            justification: "why".into(),
+            hours: 1,
+            requester: "someone".into(),
+            created_at: 0,
+            approver: String::new(),
+            ends_at: 1,
+        };
+        let approved = requested.approved("other", 0);
+        let requests = vec![requested; MAX_IN_ORGANIZATION];
+        assert!(require_room(&organization, &requests, false).is_err());
+        assert!(require_room(&organization, &requests, true).is_ok());
+        let in_force = vec![approved; MAX_IN_ORGANIZATION];
+        assert!(require_room(&organization, &in_force, false).is_ok());
+        assert!(require_room(&organization, &in_force, true).is_err());
+    }
 }

@@ -17,13 +17,7 @@ use super::require_organization;
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<ListFreezes>(handler!(list))
-        .validate::<FreezePackages>(|request| {
-            let mut violations = wrong_ecosystems(&request.ecosystems);
-            if request.justification.trim().is_empty() && !request.justification.is_empty() {
-                violations.push(FieldViolation { field: "justification".into(), description: "must say why".into() });
-            }
-            violations
-        })
+        .validate::<FreezePackages>(|request| wrong_ecosystems(&request.ecosystems))
         .write::<FreezePackages>(handler!(freeze))
         .validate::<LiftFreeze>(|request| wrong_ecosystems(&request.ecosystems))
         .write::<LiftFreeze>(handler!(lift))

@@ -59,7 +59,7 @@ const NOT_ATTACKED: [(&str, &str); 43] = [
         "bowline.libraries.v1.PackageExceptions.",
         "versions that everybody of the organization may install for some days",
     ),
-    ("bowline.libraries.v1.PackageFreezes.", "versions that nobody of the organization installs"),
+    ("bowline.libraries.v1.PackageFreezes.", "versions that are not installed in the organization"),
     ("bowline.libraries.v1.PackageReservations.", "names that upstreams are not asked for"),
     (
         "bowline.libraries.v1.PackageUpstreams.",

@@ -65,6 +65,7 @@ impl Facts {
             license: &self.license,
             is_malware: self.is_malware,
             published_at: self.published_at,
+            is_own: self.is_own,
         }
     }
 }

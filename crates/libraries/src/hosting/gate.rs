@@ -28,6 +28,8 @@ pub(super) struct Bound {
     uid: Option<Uidp>,
     pub(super) name: String,
     policy: Policy,
+    /// Whether the package is of a group.
+    is_own: bool,
 }
 
 impl Gate {
@@ -44,9 +46,11 @@ impl Gate {
         let (mut enforced, mut logged) = (None, None);
         for (mode, bound) in [(Mode::Enforced, &mut enforced), (Mode::Log, &mut logged)] {
             let found = in_force::find(tx, organization, language, mode, &overrides).await?;
-            *bound = found.map(|InForce { policy_uid, name, policy }| {
-                let policy = if package.is_hosted() { policy.of_own() } else { policy };
-                Bound { uid: policy_uid, name, policy }
+            *bound = found.map(|InForce { policy_uid, name, policy }| Bound {
+                uid: policy_uid,
+                name,
+                policy,
+                is_own: package.is_hosted(),
             });
         }
         Ok(Gate { organization: organization.clone(), language, enforced, logged })
@@ -119,6 +123,7 @@ impl Bound {
             license: &file.license,
             is_malware: file.is_malware,
             published_at: file.uploaded_at,
+            is_own: self.is_own,
         };
         match decide(&self.policy, &subject, now) {
             Decision::Allowed => None,

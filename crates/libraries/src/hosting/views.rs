@@ -25,7 +25,8 @@ impl View {
     /// What the caller sees at a group, by a protocol.
     ///
     /// # Errors
-    /// PERMISSION_DENIED, also where there is no such group; or the caller must name one; or the time is none.
+    /// PERMISSION_DENIED, also where there is no such group; or the caller must name one. INVALID_ARGUMENT for a
+    /// time that cannot be read or has not come.
     pub(super) async fn open<P: Protocol>(
         tx: &mut ReadTx,
         client: &HostClient,

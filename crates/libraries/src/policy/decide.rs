@@ -28,16 +28,6 @@ pub struct Policy {
     pub overrides: Overrides,
 }
 
-impl Policy {
-    /// The policy about what groups publish themselves: how long it has been public is not about it, and freezes are where they
-    /// say so.
-    pub fn of_own(mut self) -> Policy {
-        self.cooldown_days = Some(0);
-        self.overrides.freezes.retain(|freeze| freeze.includes_own);
-        self
-    }
-}
-
 /// What an organization has decided beside its policies: exceptions of single versions, and freezes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -91,8 +81,11 @@ pub struct Subject<'a> {
     pub license: &'a str,
     /// Whether it is reported as malware.
     pub is_malware: bool,
-    /// When it was published upstream, if that is known.
+    /// When it was published, if that is known.
     pub published_at: Option<Micros>,
+    /// Whether a group of the organization published it: then how long it has been public does not count, and freezes do
+    /// where they say so.
+    pub is_own: bool,
 }
 
 /// What a policy says.
@@ -182,7 +175,8 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     if subject.is_malware && !exempt(|entry| entry.bypass_malware) && !excepted(|entry| entry.bypass_malware) {
         return Some(Refusal::Malware);
     }
-    let freeze = overrides.freezes.iter().find(|freeze| freeze.language == subject.language);
+    let holds = |freeze: &&Freeze| freeze.language == subject.language && (freeze.includes_own || !subject.is_own);
+    let freeze = overrides.freezes.iter().find(holds);
     if let Some(Freeze { cutoff, .. }) = freeze.copied()
         && subject.published_at.is_none_or(|at| at > cutoff)
         && !excepted(|entry| entry.bypass_freeze)
@@ -190,7 +184,7 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
         return Some(Refusal::Frozen { cutoff, published_at: subject.published_at });
     }
     let days = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
-    if days <= 0 || exempt(|entry| entry.bypass_cooldown) || excepted(|_| true) {
+    if subject.is_own || days <= 0 || exempt(|entry| entry.bypass_cooldown) || excepted(|_| true) {
         return None;
     }
     let until = subject.published_at.map(|at| at.saturating_add(Micros::from(days).saturating_mul(DAY)));

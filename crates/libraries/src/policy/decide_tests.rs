@@ -16,6 +16,7 @@ fn subject() -> Subject<'static> {
         license: "MIT OR Apache-2.0",
         is_malware: false,
         published_at: Some(0),
+        is_own: false,
     }
 }
 
@@ -174,4 +175,19 @@ fn a_freeze_beats_exemptions_and_yields_to_an_exception_of_it() {
     assert_eq!(decide(&frozen(excepted(true, false), Language::JavaScript), &subject(), 0), refusal(Some(0)));
     assert_eq!(decide(&frozen(excepted(false, true), Language::JavaScript), &subject(), 0), Decision::Allowed);
     assert_eq!(decide(&frozen(Overrides::default(), Language::Python), &subject(), 0), Decision::Allowed);
+}
+
+#[test]
+fn own_packages_have_no_cooldown_and_are_frozen_where_a_freeze_says_so() {
+    let own = Subject { is_own: true, ..subject() };
+    let frozen = |includes_own| {
+        let freezes = vec![Freeze { language: Language::JavaScript, cutoff: -1, includes_own }];
+        Policy { overrides: Overrides { exceptions: Vec::new(), freezes }, ..Policy::default() }
+    };
+    assert_eq!(decide(&Policy::default(), &own, 0), Decision::Allowed);
+    assert_eq!(decide(&frozen(false), &own, 0), Decision::Allowed);
+    let refusal = Refusal::Frozen { cutoff: -1, published_at: Some(0) };
+    assert_eq!(decide(&frozen(true), &own, 0), Decision::Refused(refusal));
+    let blocked = Policy { blocked: vec![pattern("pkg:npm/left-pad")], ..Policy::default() };
+    assert_eq!(decide(&blocked, &own, 0), Decision::Refused(Refusal::Blocked(pattern("pkg:npm/left-pad"))));
 }
