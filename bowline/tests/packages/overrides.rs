@@ -248,6 +248,12 @@ async fn a_freeze_without_a_policy_refuses_nothing_else_and_decisions_agree(serv
     assert_eq!(why("pkg:pypi/bad@1.0").await["allowed"], true);
     assert_eq!(why("pkg:pypi/own@1.0").await["allowed"], true, "own packages are exempt");
     assert_eq!(why("pkg:pypi/unknown@1.0").await["reason"], "FREEZE");
+    // To who may not list own packages they are like any that is not known here.
+    let reader = with_capabilities(server, &org, &["libraries.policy.list", "libraries.policy.binding.list"]).await;
+    let path = format!("/librarydecisions/v1/organizations/{org}:explainPackage?purl=pkg:pypi/own@1.0");
+    let decision = reader.rest("GET", &path, None).await.json()["decision"].clone();
+    let shown = (&decision["reason"], &decision["known"], &decision["license"], &decision["publishTime"]);
+    assert_eq!(shown, (&json!("FREEZE"), &json!(false), &json!(""), &json!(null)), "{decision}");
 }
 
 async fn a_freeze_keeps_its_time_and_is_loosened_by_who_may_lift_it(server: &TestServer) {
