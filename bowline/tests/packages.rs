@@ -6,8 +6,14 @@
 mod dated;
 #[path = "packages/fake_index.rs"]
 mod fake_index;
+#[path = "packages/fake_proxy.rs"]
+mod fake_proxy;
 #[path = "packages/fake_repository.rs"]
 mod fake_repository;
+#[path = "packages/go_publishing.rs"]
+mod go_publishing;
+#[path = "packages/go_upstreams.rs"]
+mod go_upstreams;
 #[path = "packages/hostile.rs"]
 mod hostile;
 #[path = "packages/java_publishing.rs"]

@@ -118,7 +118,7 @@ async fn invalid_versions_are_rejected_with_their_field(server: &TestServer) {
     let file = |name: &str, sha256: &str| json!([{ "name": name, "sizeBytes": "1", "sha256": sha256 }]);
     let digest = "a".repeat(64);
     for (wrong, field) in [
-        (with("ecosystem", json!("GO")), "versions[0].ecosystem"),
+        (with("ecosystem", json!("DOTNET")), "versions[0].ecosystem"),
         (with("ecosystem", json!("PYTHON_ATHENA")), "versions[0].ecosystem"),
         (with("name", json!("../etc")), "versions[0].name"),
         (with("version", json!("1 0")), "versions[0].version"),

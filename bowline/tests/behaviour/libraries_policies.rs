@@ -58,7 +58,6 @@ async fn entitlements_that_mean_nothing_here_are_refused(server: &TestServer) {
     let owner = server.actor("owner", &org).await;
     let before = inventory(server).await;
     for (place, query, body, status) in [
-        (&org, "", json!("GO"), 400),
         (&org, "", json!("DOTNET"), 400),
         (&org, "", json!("UNKNOWN"), 400),
         (&org, "", json!("COBOL"), 400),
@@ -188,7 +187,7 @@ async fn an_ecosystem_has_one_binding_of_each_mode_and_only_to_policies_of_its_o
     assert_eq!((of_others.status, of_nobody.status), (404, 404));
     assert_eq!(of_others.text().replace(&foreign, &absent(&other)), of_nobody.text(), "foreign is as absent");
     for wrong in [
-        body(&own, "GO", ENFORCED),
+        body(&own, "DOTNET", ENFORCED),
         body(&own, "PYTHON_ATHENA", ENFORCED),
         body(&own, "UNKNOWN", ENFORCED),
         body(&own, "JAVA", "LIBRARY_POLICY_BINDING_MODE_UNSPECIFIED"),

@@ -134,6 +134,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries configure yarn", Owner, ""),
     ("libraries configure maven", Owner, ""),
     ("libraries configure gradle", Owner, ""),
+    ("libraries configure go", Owner, ""),
     ("libraries python list", Owner, ""),
     ("libraries python yank", Owner, ""),
     ("libraries python unyank", Owner, ""),

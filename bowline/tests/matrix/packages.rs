@@ -6,9 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::rpc::python_host::{PublishFile, ReadPackages};
-use bowline_contract::bowline::libraries::v1::rpc::{java_host, javascript_host as npm_host};
+use bowline_contract::bowline::libraries::v1::rpc::{go_host, java_host, javascript_host as npm_host};
 use bowline_testkit::python::{BOUNDARY, fields, file_name, wheel};
-use bowline_testkit::{Engine, RestReply, TestServer, maven, npm};
+use bowline_testkit::{Engine, RestReply, TestServer, golang, maven, npm};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::json;
@@ -60,6 +60,24 @@ const JAVA_ROUTES: &[Route] = &[
     ("PUT com/acme/kept/maven-metadata.xml.sha1", java_host::PublishFile::FULL_NAME),
     ("DELETE com/acme/kept/absent/", java_host::DeleteVersion::FULL_NAME),
 ];
+
+/// The same of the proxy of Go. What would delete names a version that is not there.
+const GO_ROUTES: &[Route] = &[
+    ("GET acme.example/kept/@v/list", go_host::ReadPackages::FULL_NAME),
+    ("GET acme.example/kept/@latest", go_host::ReadPackages::FULL_NAME),
+    ("GET acme.example/kept/@v/v1.0.0.info", go_host::ReadPackages::FULL_NAME),
+    ("GET acme.example/kept/@v/v1.0.0.mod", go_host::ReadPackages::FULL_NAME),
+    ("GET acme.example/kept/@v/v1.0.0.zip", go_host::ReadPackages::FULL_NAME),
+    ("HEAD acme.example/kept/@v/v1.0.0.zip", go_host::ReadPackages::FULL_NAME),
+    ("GET sumdb/sum.example/tile/absent", go_host::ReadPackages::FULL_NAME),
+    ("PUT acme.example/kept/@v/v1.0.0.zip", go_host::PublishFile::FULL_NAME),
+    ("DELETE acme.example/kept/@v/v1.0.1-absent.zip", go_host::DeleteVersion::FULL_NAME),
+];
+
+#[tokio::test]
+async fn every_caller_at_every_path_of_go() {
+    every_caller("PUT acme.example/kept/@v/v1.0.0.zip", GO_ROUTES, ask_go).await;
+}
 
 #[tokio::test]
 async fn every_caller_at_every_path_of_maven() {
@@ -122,7 +140,7 @@ fn expected(fixture: &Fixture<'_>, caller: &Caller, (what, method): Route, place
     match () {
         () if !place.exists || !is_allowed => &[403],
         () if what.ends_with("-rev/1-old") => &[409],
-        () if what.ends_with("absent") || what.ends_with("absent/") => &[404],
+        () if what.ends_with("absent") || what.ends_with("absent/") || what.ends_with("absent.zip") => &[404],
         () => &[200, 201],
     }
 }
@@ -183,5 +201,17 @@ async fn ask_java(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, wha
     }
     let sent = if verb == "PUT" { maven::pom("com.acme", "kept", "1.0", "").into_bytes() } else { Vec::new() };
     let path = format!("/libraries/java/~{}/{path}", place.group.replace('/', ":"));
+    fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
+}
+
+async fn ask_go(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
+    let (verb, path) = what.split_once(' ').expect("a verb and a path");
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        let value = format!("Basic {}", STANDARD.encode(format!("_token:{token}")));
+        headers.insert(AUTHORIZATION, value.parse().expect("a header's value"));
+    }
+    let sent = if verb == "PUT" { golang::archive("acme.example/kept", "v1.0.0", &[]) } else { Vec::new() };
+    let path = format!("/libraries/go/~{}/{path}", place.group.replace('/', ":"));
     fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
 }

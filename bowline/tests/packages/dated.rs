@@ -68,7 +68,7 @@ async fn nothing_is_published_at_a_time_and_java_has_none(server: &TestServer) {
     assert_eq!(sentence(&refused, 400), "packages are not published at a time: leave @ and the time out");
     let java = Client::of(server, &server.actor("libraries.java.pull", &org).await).java();
     let refused = java.at("@2020-01-01").send("GET org/pub/lib/1.0/lib-1.0.jar", &[], &[]).await;
-    assert_eq!(sentence(&refused, 400), "packages of Java are not shown as of a time: leave @ and the time out");
+    assert_eq!(sentence(&refused, 400), "packages of java are not shown as of a time: leave @ and the time out");
 }
 
 each_engine!(

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
 pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
-use bowline_testkit::{Actor, RestReply, Streamed, TestServer, maven, npm};
+use bowline_testkit::{Actor, RestReply, Streamed, TestServer, golang, maven, npm};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -52,6 +52,12 @@ impl Client {
     pub(crate) fn java(&self) -> Client {
         let base = self.base.replacen(self.word, "java", 1);
         Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "java", base }
+    }
+
+    /// The same in the protocol of Go.
+    pub(crate) fn go(&self) -> Client {
+        let base = self.base.replacen(self.word, "go", 1);
+        Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "go", base }
     }
 
     /// The same at a group.
@@ -223,7 +229,21 @@ pub(crate) async fn java_publisher(server: &TestServer, name: &str) -> (String, 
     (org, Client::of(server, &actor).java())
 }
 
+/// An organization, and someone who may publish Go modules there.
+pub(crate) async fn go_publisher(server: &TestServer, name: &str) -> (String, Client) {
+    let org = server.organization(name).await;
+    let actor = server.actor("libraries.go.push", &org).await;
+    (org, Client::of(server, &actor).go())
+}
+
 impl Client {
+    /// Publishes a version of a module, whose path addresses have so; this must succeed.
+    pub(crate) async fn go_publish(&self, module: &str, path: &str, version: &str) {
+        let archive = golang::archive(module, version, &[]);
+        let reply = self.send(&format!("PUT {path}/@v/{version}.zip"), &[], &archive).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+
     /// Publishes a version with a JAR and a POM, which has more members; this must succeed.
     pub(crate) async fn java_publish(&self, group: &str, artifact: &str, version: &str, more: &str) {
         let base = format!("PUT {}/{artifact}/{version}/{artifact}-{version}", group.replace('.', "/"));

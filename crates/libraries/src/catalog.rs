@@ -63,7 +63,7 @@ fn validate(version: &own::PackageVersion, refuse: &mut impl FnMut(&str, String)
         Err(_) => {
             refuse(
                 "ecosystem",
-                "must be JAVA, PYTHON or JAVASCRIPT; a remediated version says so by its source".into(),
+                "must be JAVA, PYTHON, JAVASCRIPT or GO; a remediated version says so by its source".into(),
             );
         }
         Ok(language) => {

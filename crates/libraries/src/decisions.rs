@@ -15,7 +15,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value};
 
 use self::facts::{Facts, VersionName};
-use super::ecosystems::{LANGUAGES, Language};
+use super::ecosystems::{LANGUAGES, Language, MUST_BE};
 use super::exceptions;
 use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
@@ -72,7 +72,7 @@ fn preview_violations(request: &own::PreviewPolicyRequest) -> Vec<FieldViolation
         wrong.push(FieldViolation { field: "windowDays".into(), description });
     }
     if Language::required("ecosystem", request.ecosystem).is_err() {
-        let description = "must be JAVA, PYTHON or JAVASCRIPT".into();
+        let description = MUST_BE.into();
         wrong.push(FieldViolation { field: "ecosystem".into(), description });
     }
     wrong
@@ -128,6 +128,7 @@ fn readable<T>(call: &Authorized<T>, organization: &Uidp) -> Vec<Language> {
         Language::Java => Capability::CapLibrariesJavaList,
         Language::JavaScript => Capability::CapLibrariesJavascriptList,
         Language::Python => Capability::CapLibrariesPythonList,
+        Language::Go => Capability::CapLibrariesGoList,
     };
     LANGUAGES.into_iter().filter(|language| call.holds(organization.as_str(), listing(language))).collect()
 }

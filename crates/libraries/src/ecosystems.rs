@@ -10,10 +10,14 @@ pub enum Language {
     Java = 1,
     Python = 2,
     JavaScript = 3,
+    Go = 9,
 }
 
 /// All of them, in the order of their numbers.
-pub(super) const LANGUAGES: [Language; 3] = [Language::Java, Language::Python, Language::JavaScript];
+pub(super) const LANGUAGES: [Language; 4] = [Language::Java, Language::Python, Language::JavaScript, Language::Go];
+
+/// What an ecosystem must be, for refusals of others.
+pub(super) const MUST_BE: &str = "must be JAVA, PYTHON, JAVASCRIPT or GO";
 
 impl Language {
     pub(super) fn number(self) -> i64 {
@@ -34,17 +38,17 @@ impl Language {
             Ecosystem::JavaAthena => (Language::Java, true),
             Ecosystem::PythonAthena => (Language::Python, true),
             Ecosystem::JavascriptAthena => (Language::JavaScript, true),
-            Ecosystem::Unknown | Ecosystem::Dotnet | Ecosystem::DotnetAthena | Ecosystem::Go | Ecosystem::GoAthena => {
-                return None;
-            }
+            Ecosystem::Go => (Language::Go, false),
+            Ecosystem::GoAthena => (Language::Go, true),
+            Ecosystem::Unknown | Ecosystem::Dotnet | Ecosystem::DotnetAthena => return None,
         })
     }
 
-    /// One of the three themselves, for what has no tiers.
+    /// One of them itself, for what has no tiers.
     pub(super) fn required(field: &'static str, ecosystem: i32) -> Result<Language> {
         match Language::of_wire(ecosystem) {
             Some((language, false)) => Ok(language),
-            _ => Err(Error::invalid_field(field, "must be JAVA, PYTHON or JAVASCRIPT")),
+            _ => Err(Error::invalid_field(field, MUST_BE)),
         }
     }
 
@@ -56,6 +60,8 @@ impl Language {
             (Language::Java, true) => Ecosystem::JavaAthena,
             (Language::Python, true) => Ecosystem::PythonAthena,
             (Language::JavaScript, true) => Ecosystem::JavascriptAthena,
+            (Language::Go, false) => Ecosystem::Go,
+            (Language::Go, true) => Ecosystem::GoAthena,
         }
     }
 
@@ -65,6 +71,7 @@ impl Language {
             Language::Java => "java",
             Language::Python => "python",
             Language::JavaScript => "javascript",
+            Language::Go => "go",
         }
     }
 
@@ -74,6 +81,7 @@ impl Language {
             Language::Java => "maven",
             Language::Python => "pypi",
             Language::JavaScript => "npm",
+            Language::Go => "golang",
         }
     }
 
@@ -81,16 +89,21 @@ impl Language {
         LANGUAGES.into_iter().find(|language| language.purl_type() == name)
     }
 
-    /// How reports of malware spell it, in lower case: the same words as package URLs use.
+    /// How reports of malware spell it, in lower case: as package URLs do, except for Go.
     pub(super) fn in_reports(self) -> &'static str {
-        self.purl_type()
+        if self == Language::Go { "go" } else { self.purl_type() }
+    }
+
+    /// The ecosystem that reports of malware spell so, in any case.
+    pub(super) fn of_reports(name: &str) -> Option<Language> {
+        LANGUAGES.into_iter().find(|language| name.eq_ignore_ascii_case(language.in_reports()))
     }
 
     pub(super) fn scheme(self) -> Scheme {
         match self {
             Language::Java => Scheme::Maven,
             Language::Python => Scheme::Pep440,
-            Language::JavaScript => Scheme::SemVer,
+            Language::JavaScript | Language::Go => Scheme::SemVer,
         }
     }
 
@@ -115,6 +128,17 @@ impl Language {
         self.normalized(name).to_lowercase()
     }
 
+    /// A name, and of Go the paths of modules that it may lie in: owning one is owning what is below.
+    pub(super) fn with_those_above(self, name: &str) -> Vec<&str> {
+        let mut names = vec![name];
+        while let Some((above, _)) =
+            names.last().and_then(|name| name.rsplit_once('/')).filter(|_| self == Language::Go)
+        {
+            names.push(above);
+        }
+        names
+    }
+
     /// A name as it is stored of packages of groups, of which npm's have no upper case: owning one is owning all its spellings.
     pub(super) fn published(self, name: &str) -> String {
         if self == Language::JavaScript { name.to_lowercase() } else { self.normalized(name) }
@@ -122,7 +146,7 @@ impl Language {
 
     /// Whether a text is a version by the rules of the ecosystem.
     pub fn is_version(self, text: &str) -> bool {
-        Version::parse(self.scheme(), text).is_ok()
+        Version::parse(self.scheme(), text).is_ok() && (self != Language::Go || is_canonical(text))
     }
 
     /// Bytes that order versions as the ecosystem does.
@@ -161,12 +185,14 @@ impl Language {
                     .is_some_and(|(scope, name)| plain(scope, b"._-~") && plain(name, b"._-~!'()*")),
                 None => plain(name, b"._-~!'()*"),
             },
+            Language::Go => is_module(name),
         };
         match self {
             _ if is_fine => Ok(()),
             Language::Java => Err("must be group:artifact"),
             Language::Python => Err("must be the name of a Python project"),
             Language::JavaScript => Err("must be name or @scope/name"),
+            Language::Go => Err("must be the path of a module, such as example.com/team/module"),
         }
     }
 
@@ -174,6 +200,34 @@ impl Language {
     pub(super) fn artifact_id(self, name: &str) -> String {
         format!("{}:{}", self.word(), name.replace('/', ":"))
     }
+}
+
+/// Whether a text is a version of Go as files are named by it: all three numbers after a `v`, and no build but one.
+fn is_canonical(text: &str) -> bool {
+    let Some(version) = text.strip_prefix('v') else { return false };
+    let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
+    let (core, pre) = version.split_once('-').map_or((version, None), |(core, pre)| (core, Some(pre)));
+    let is_short = |number: &str| number == "0" || !number.starts_with('0');
+    let is_plain = |part: &str| is_short(part) || !part.bytes().all(|byte| byte.is_ascii_digit());
+    core.split('.').count() == 3
+        && core.split('.').all(is_short)
+        && pre.is_none_or(|pre| pre.split('.').all(is_plain))
+        && build.is_none_or(|build| build == "incompatible")
+}
+
+/// Whether a text is the path of a module: a host's name, and directories.
+fn is_module(path: &str) -> bool {
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-~".contains(&byte))
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+    };
+    let host = path.split('/').next().unwrap_or_default();
+    host.contains('.')
+        && !host.starts_with('-')
+        && host.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte))
+        && path.split('/').all(plain)
 }
 
 #[cfg(test)]
@@ -194,14 +248,34 @@ mod tests {
             (Language::Java, ["slf4j", "a:b:c", "..:a", "a/b:c"]),
             (Language::Python, ["-x", "a b", "../x", "x."]),
             (Language::JavaScript, ["@scope", "a/b", "@a/b/c", ".."]),
+            (Language::Go, ["module", "example.com/../a", "Example.com/a", "example.com//a"]),
         ] {
             assert!(wrong.iter().all(|name| language.validate_name(name).is_err()), "{language:?}");
+        }
+        for module in ["example.com", "gopkg.in/yaml.v3", "github.com/Azure/go-autorest/v14"] {
+            assert_eq!(Language::Go.validate_name(module), Ok(()), "{module}");
+        }
+    }
+
+    #[test]
+    fn modules_lie_in_those_above() {
+        assert_eq!(Language::Go.with_those_above("a.b/c/d"), ["a.b/c/d", "a.b/c", "a.b"]);
+        assert_eq!(Language::JavaScript.with_those_above("@a/b"), ["@a/b"]);
+    }
+
+    #[test]
+    fn versions_of_go_are_whole() {
+        for version in ["v1.2.3", "v2.0.0+incompatible", "v1.0.0-rc.1", "v0.0.0-20230714214113-ca9018fc6e4b"] {
+            assert!(Language::Go.is_version(version), "{version}");
+        }
+        for other in ["1.2.3", "v1.2", "v1", "v01.2.3", "v1.2.3+build", "v1.2.3-01", "master", "v1.2.3-", "v1.2.x"] {
+            assert!(!Language::Go.is_version(other), "{other}");
         }
     }
 
     #[test]
     fn ecosystems_without_packages_here_are_none() {
-        assert_eq!(Language::of_wire(Ecosystem::Go as i32), None);
+        assert_eq!(Language::of_wire(Ecosystem::Dotnet as i32), None);
         assert_eq!(Language::of_wire(99), None);
         for language in LANGUAGES {
             for remediated in [false, true] {

@@ -89,7 +89,7 @@ fn validated(request: &v1::CreateEntitlementRequest) -> Result<v1::Entitlement> 
     if Language::of_wire(request.ecosystem).is_none() {
         return Err(Error::invalid_field(
             "ecosystem",
-            "must be JAVA, PYTHON or JAVASCRIPT, or one of their remediated tiers: this server has no packages of others",
+            "must be JAVA, PYTHON, JAVASCRIPT or GO, or one of their remediated tiers: this server has no packages of others",
         ));
     }
     if !(0..=MAX_COOLDOWN_DAYS).contains(&request.cooldown_days) {

@@ -88,7 +88,7 @@ fn shown(rows: &[FreezeRow]) -> own::PackageFreezeList {
 
 fn wrong_ecosystems(ecosystems: &[i32]) -> Vec<FieldViolation> {
     let is_wrong = |ecosystem: &&i32| !matches!(Language::of_wire(**ecosystem), Some((_, false)));
-    let description = "must be PYTHON, JAVASCRIPT or JAVA; leave it out for all of them";
+    let description = "must be JAVA, PYTHON, JAVASCRIPT or GO; leave it out for all of them";
     let violation = |_: &i32| FieldViolation { field: "ecosystems".into(), description: description.into() };
     ecosystems.iter().find(is_wrong).map(violation).into_iter().collect()
 }

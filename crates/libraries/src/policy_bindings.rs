@@ -13,7 +13,7 @@ use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, ti
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::ecosystems::Language;
+use super::ecosystems::{Language, MUST_BE};
 use super::{policies, require_organization};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -92,7 +92,7 @@ fn violations(binding: &v1::LibraryPolicyBinding) -> Vec<FieldViolation> {
         wrong.push(FieldViolation { field: field.into(), description: description.into() });
     };
     if Language::required("ecosystem", binding.ecosystem).is_err() {
-        refuse("ecosystem", "must be JAVA, PYTHON or JAVASCRIPT");
+        refuse("ecosystem", MUST_BE);
     }
     if binding.mode() == v1::LibraryPolicyBindingMode::Unspecified {
         refuse("mode", "must be LIBRARY_POLICY_BINDING_MODE_ENFORCED or LIBRARY_POLICY_BINDING_MODE_LOG");

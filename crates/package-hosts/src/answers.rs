@@ -76,6 +76,11 @@ impl Refused {
         Refused { is_text, ..self }
     }
 
+    /// The same as plain text, which alone the go command shows.
+    pub(crate) fn with_plain_text(self) -> Refused {
+        Refused { is_text: true, ..self }
+    }
+
     /// The refusal of what a policy withholds.
     pub(crate) fn withheld(status: StatusCode, withheld: &Withheld) -> Refused {
         let refused = Refused::new(status, withheld.sentence.clone())

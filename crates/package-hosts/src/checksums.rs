@@ -3,7 +3,10 @@
 use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512};
 use bowline_core::hex;
 use bowline_libraries::hosting::Checksums;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use md5::{Digest as _, Md5};
+use tokio::sync::Mutex;
 
 /// Computes all digests of a file in one pass.
 pub(crate) struct Hasher {
@@ -39,6 +42,18 @@ impl Hasher {
         };
         (hex(self.sha256.finish().as_ref()), checksums)
     }
+}
+
+/// The same parts, which are hashed when they pass.
+pub(crate) fn hashed<'a, E: Send + 'a>(
+    parts: impl Stream<Item = Result<Bytes, E>> + Send + 'a,
+    hasher: &'a Mutex<Hasher>,
+) -> impl Stream<Item = Result<Bytes, E>> + Send + 'a {
+    parts.then(async move |part| {
+        let part = part?;
+        hasher.lock().await.update(&part);
+        Ok(part)
+    })
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
-use bowline_content::{ContentError, Digest, Stored, Tail};
+use bowline_content::{Algorithm, ContentError, Digest, Stored, Tail};
 use bowline_core::{Error, hex};
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload};
+use bowline_libraries::hosting::{Checksums, FetchedFacts, MissingFile, OpenUpload};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::Mutex;
@@ -14,6 +14,7 @@ use url::Url;
 
 use crate::PackageHosts;
 use crate::answers::Refused;
+use crate::checksums::{Hasher, hashed};
 use crate::fetching::Fetch;
 use crate::storing::{FILE, Growth, blob};
 
@@ -21,8 +22,10 @@ impl PackageHosts {
     /// Fetches a file, which others follow through `fetch`, and keeps it.
     pub(crate) async fn fetched(&self, fetch: &Fetch) -> Result<(), Problem> {
         let wanted = &fetch.file;
-        if wanted.language == Language::Java {
-            return self.fetched_java(wanted).await;
+        match wanted.language {
+            Language::Java => return self.fetched_java(wanted).await,
+            Language::Go => return self.fetched_go(wanted).await,
+            Language::Python | Language::JavaScript => {}
         }
         let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
         let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
@@ -43,6 +46,49 @@ impl PackageHosts {
             self.abandon(&id).await;
         }
         kept
+    }
+
+    /// The response with a file that is fetched whole; absent if the upstream has none, which is noted.
+    pub(crate) async fn opened(&self, wanted: &MissingFile) -> Result<Option<Opened>, Problem> {
+        let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
+        let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
+        match opened.status() {
+            StatusCode::OK => Ok(Some(opened)),
+            StatusCode::NOT_FOUND | StatusCode::GONE => {
+                self.hosting.note_absent(wanted);
+                Ok(None)
+            }
+            status => Err(FetchError::Status(status.as_u16()).into()),
+        }
+    }
+
+    /// Stores at most so many bytes of a response; their digests.
+    pub(crate) async fn append_whole(
+        &self,
+        upload: &mut OpenUpload,
+        id: &str,
+        opened: Opened,
+        most: u64,
+    ) -> Result<(String, Checksums), Problem> {
+        self.content.begin(id)?;
+        let limit = most.min(upload.room().unwrap_or(most));
+        let quota = upload.exceeded_quota().filter(|_| limit < most);
+        let hasher = Mutex::new(Hasher::new());
+        let growth = Mutex::new(Growth { upload, size: 0, error: None });
+        let parts = self.noted(hashed(parts(opened), &hasher), &growth);
+        let appended = self.content.append(id, None, parts, Algorithm::Sha256, limit).await;
+        if let Some(error) = growth.into_inner().error {
+            return Err(error.into());
+        }
+        match (appended, quota) {
+            (Err(ContentError::TooLarge(_)), Some(quota)) => Err(quota.into()),
+            (Err(ContentError::TooLarge(_)), None) => Err(Problem::Wrong("is too long")),
+            (Err(ContentError::Interrupted), _) => Err(FetchError::Interrupted.into()),
+            (appended, _) => {
+                appended?;
+                Ok(hasher.into_inner().finish())
+            }
+        }
     }
 
     async fn stored(&self, fetch: &Fetch, upload: &mut OpenUpload, id: &str, opened: Opened) -> Result<(), Problem> {
@@ -91,7 +137,7 @@ impl PackageHosts {
         let (name, language) = (wanted.name.clone(), wanted.language);
         let read = move |source, size| match language {
             Language::JavaScript => bowline_packages::tarball(source, size).map(|tarball| tarball.license),
-            Language::Python | Language::Java => {
+            Language::Python | Language::Java | Language::Go => {
                 bowline_packages::distribution(source, size, &name).map(|distribution| distribution.license)
             }
         };

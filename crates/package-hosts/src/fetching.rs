@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::PackageHosts;
 use crate::upstreams::UpstreamClient;
-use crate::{java, javascript, python};
+use crate::{go, java, javascript, python};
 
 /// Requests to upstreams under way in this process, and for one organization.
 const REQUESTS: usize = 512;
@@ -224,7 +224,7 @@ impl PackageHosts {
 
     /// Joins the fetch of a file, or begins it. It does not end with the client that began it.
     fn follow(self: &Arc<Self>, file: MissingFile) -> Result<Following, HostError> {
-        // Files of Java have no digest before they are here.
+        // Files of Java and Go have no digest before they are here.
         let of = if file.digest.is_empty() { &file.url } else { &file.digest };
         let key = format!("{} {of}", file.upstream.key());
         let mut fetches = self.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,6 +277,7 @@ async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
         Language::Python => python::documents::answer(hosts, ask).await,
         Language::JavaScript => javascript::upstream_documents::answer(hosts, ask).await,
         Language::Java => java::upstream_lists::answer(hosts, ask).await,
+        Language::Go => go::upstream_documents::answer(hosts, ask).await,
     };
     answered.unwrap_or_else(|problem| {
         let (upstream, package) = (&ask.upstream.name, &ask.package);

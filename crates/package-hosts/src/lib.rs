@@ -13,6 +13,7 @@ mod fetched;
 mod fetching;
 mod files;
 mod forms;
+mod go;
 mod java;
 mod javascript;
 mod pages;
@@ -98,14 +99,15 @@ impl PackageHosts {
 pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
     let python = routes::<python::Target>(&hosts, count.clone());
     let javascript = routes::<javascript::Target>(&hosts, count.clone());
-    python.merge(javascript).merge(routes::<java::Target>(&hosts, count))
+    let java = routes::<java::Target>(&hosts, count.clone());
+    python.merge(javascript).merge(java).merge(routes::<go::Target>(&hosts, count))
 }
 
 /// The routes of a protocol.
 fn routes<T: Target>(hosts: &Arc<PackageHosts>, count: Count) -> Router {
     // Everyone is admitted here: `callers` applies the rate limit, whose key depends on the credential.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
-    let render_rejection = |_: &str, error| Refused::from(error).response();
+    let render_rejection = |_: &str, error| T::shown(Refused::from(error)).response();
     let front = Front { transport: "packages", name: T::name, admit, render_rejection, count };
     let base = format!("{}/{}", hosts.prefix(), T::WORD);
     let routes = Router::new()
@@ -132,7 +134,7 @@ async fn serve<T: Target>(
         }
         Err(refused) => Err(refused),
     };
-    let mut response = answered.unwrap_or_else(Refused::response);
+    let mut response = answered.unwrap_or_else(|refused| T::shown(refused).response());
     let of_response = response.extensions_mut().get_or_insert_default::<LogFields>();
     (of_response.principal, of_response.scope) = (fields.principal, fields.scope);
     answers::finished(response, &request_id)

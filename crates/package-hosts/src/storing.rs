@@ -1,8 +1,11 @@
 //! Files on their way into storage: noted while they grow, inspected once they are there, removed when nothing names them.
 
+use bowline_authn::crypto::random_bytes;
 use bowline_content::{Algorithm, BlobSource, ContentError, Digest, Stored};
-use bowline_core::Error;
-use bowline_libraries::hosting::{OpenUpload, Published, Publishing, StoredBlob};
+use bowline_core::{Error, hex};
+use bowline_libraries::hosting::{
+    HostClient, NewBlob, NewFile, OpenUpload, Protocol, Published, Publishing, StoredBlob,
+};
 use bowline_packages::Refusal;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -77,6 +80,39 @@ impl PackageHosts {
             }
             (Err(error), _) => Err(error.into()),
         }
+    }
+
+    /// Stores what resolvers read instead of a file that is published as a blob of its own.
+    pub(crate) async fn store_part(
+        &self,
+        client: &HostClient,
+        publishing: &Publishing,
+        bytes: Vec<u8>,
+    ) -> Result<NewBlob, Refused> {
+        let upload = hex(&random_bytes::<16>());
+        self.hosting.begin_part(client, publishing, &upload).await?;
+        self.content.begin(&upload)?;
+        let digest = Digest::of(Algorithm::Sha256, &bytes);
+        let limit = bytes.len() as u64;
+        let body = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(bytes))]);
+        self.content.append(&upload, None, body, Algorithm::Sha256, limit).await?;
+        let stored = self.content.finish(&upload, &digest).await?;
+        Ok(NewBlob { sha256: digest.hex().into(), blob: blob(&stored), upload })
+    }
+
+    /// Publishes a file with the part that is stored beside it, which goes again if it is not published.
+    pub(crate) async fn publish_with_part<P: Protocol>(
+        &self,
+        client: &HostClient,
+        publishing: &Publishing,
+        file: &NewFile,
+    ) -> Result<Published, Refused> {
+        let published = self.hosting.publish::<P>(client, publishing, file).await.map_err(Refused::from);
+        if let (Some(part), true) = (&file.metadata, has_no_row(&published)) {
+            self.drop_replaced(&[(format!("sha256:{}", part.sha256), part.blob.upload.clone())]).await;
+            self.abandon(&part.upload).await;
+        }
+        published
     }
 
     /// What a file says of itself by `read`, which is given its bytes and their number, or why it cannot be read; read on a

@@ -27,6 +27,11 @@ pub(crate) trait Target: Sized + Send + 'static {
         false
     }
 
+    /// A refusal in the form that clients of the protocol show.
+    fn shown(refused: Refused) -> Refused {
+        refused
+    }
+
     /// The answer to a request at a group.
     fn answer(
         self,

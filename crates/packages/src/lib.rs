@@ -6,6 +6,7 @@
 
 mod archives;
 mod digest;
+mod go;
 mod headers;
 mod limits;
 mod maven;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use bowline_formats::archive::ArchiveError;
 
 pub use digest::FileFacts;
+pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_major, go_mod};
 pub use limits::MAX_METADATA;
 pub use maven::Pom;
 pub use maven_metadata::{MavenMetadata, MavenPlugin};

@@ -24,7 +24,7 @@ pub struct Hosts {
 }
 
 /// Words that the paths of package hosts begin with, below the path of their address.
-const PACKAGE_HOSTS: &[&str] = &["java", "javascript", "python"];
+const PACKAGE_HOSTS: &[&str] = &["go", "java", "javascript", "python"];
 
 /// Result of the check of a request's host.
 #[derive(Debug, PartialEq, Eq)]

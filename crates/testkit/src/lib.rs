@@ -8,6 +8,7 @@ mod actor;
 mod browser;
 mod clock;
 mod engine;
+pub mod golang;
 mod idp;
 mod mail;
 pub mod maven;

@@ -37,6 +37,8 @@ enum Repository {
     Java,
     /// JavaScript libraries
     Javascript,
+    /// Go modules
+    Go,
     /// Python libraries
     Python,
     /// All of them
@@ -188,13 +190,21 @@ async fn bind(api: &Api, identity: &str, roles: Vec<String>) -> Result<(), Clien
 }
 
 fn role_names(kinds: &[Repository]) -> Vec<&'static str> {
-    let every = [Repository::Oci, Repository::Apk, Repository::Java, Repository::Javascript, Repository::Python];
+    let every = [
+        Repository::Oci,
+        Repository::Apk,
+        Repository::Java,
+        Repository::Javascript,
+        Repository::Go,
+        Repository::Python,
+    ];
     let wanted = every.into_iter().filter(|kind| kinds.contains(kind) || kinds.contains(&Repository::All));
     let name = |kind| match kind {
         Repository::Oci | Repository::All => "registry.pull",
         Repository::Apk => "apk.pull",
         Repository::Java => "libraries.java.pull",
         Repository::Javascript => "libraries.javascript.pull",
+        Repository::Go => "libraries.go.pull",
         Repository::Python => "libraries.python.pull",
     };
     wanted.map(name).collect()

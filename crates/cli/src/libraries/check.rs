@@ -86,6 +86,7 @@ fn without_rules(ecosystem: Ecosystem) -> v1::LibraryPolicy {
         Ecosystem::Java => "maven",
         Ecosystem::Python => "pypi",
         Ecosystem::JavaScript => "npm",
+        Ecosystem::Go => "golang",
     };
     let everything = v1::LibraryAllowListEntry {
         purl: format!("pkg:{kind}/"),

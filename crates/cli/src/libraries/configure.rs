@@ -32,6 +32,8 @@ pub enum ConfigureCommand {
     Maven(ClientArgs),
     /// Print or write an init script of Gradle, to install
     Gradle(ClientArgs),
+    /// Print or write the file of the go command's settings, to install
+    Go(ClientArgs),
 }
 
 /// Options of each client.
@@ -74,6 +76,8 @@ struct Addresses {
     npm: String,
     /// The repository of Maven, with a slash at its end.
     java: String,
+    /// The proxy of Go.
+    go: String,
 }
 
 /// Where the account of a client belongs, from the address of the package hosts; and its file.
@@ -95,6 +99,7 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
         ConfigureCommand::Yarn(args) => (args, in_npm_account, yarn),
         ConfigureCommand::Maven(args) => (args, in_maven_account, maven),
         ConfigureCommand::Gradle(args) => (args, in_maven_account, gradle),
+        ConfigureCommand::Go(args) => (args, in_go_netrc, go),
     };
     let url = match &args.libraries_url {
         Some(url) => public_url("libraries-url", url)?,
@@ -107,6 +112,7 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
         legacy: format!("{base}/python{scope}/legacy/"),
         npm: format!("{base}/javascript{scope}/"),
         java: format!("{base}/java{scope}/"),
+        go: format!("{base}/go{scope}"),
     };
     args.writing.run(&args.root.clone().map_or_else(home, Ok)?, &[render(&addresses)])?;
     note(&account(&url));
@@ -119,6 +125,20 @@ fn in_netrc(url: &str) -> String {
          .netrc: machine {} login USERNAME password PASSWORD\n",
         machine(url)
     )
+}
+
+fn in_go_netrc(url: &str) -> String {
+    format!(
+        "account: put the user name and password of `bowline auth pull-token create --parent ORG --repository go` into .netrc: \
+         machine {} login USERNAME password PASSWORD; the go command sends them over https alone\n",
+        authority(url)
+    )
+}
+
+/// The name of a host with its port, by which the go command finds an account.
+fn authority(url: &str) -> String {
+    let port = url::Url::parse(url).ok().and_then(|url| url.port());
+    port.map_or_else(|| machine(url), |port| format!("{}:{port}", machine(url)))
 }
 
 fn in_npm_auth(_: &str) -> String {
@@ -223,6 +243,15 @@ fn maven(addresses: &Addresses) -> ClientFile {
     file(".m2/settings.xml", text)
 }
 
+/// Without `direct`, so that no module comes past the policies. Checksums of own modules are in no public database.
+fn go(addresses: &Addresses) -> ClientFile {
+    let text = format!(
+        "GOPROXY={}\n# Modules of the organization, such as git.acme.example/*, which no database of checksums has:\n#GONOSUMDB=\n",
+        addresses.go
+    );
+    file(".config/go/env", text)
+}
+
 /// In place of all repositories of projects, their builds and their plugins.
 fn gradle(addresses: &Addresses) -> ClientFile {
     let text = GRADLE.replace("ADDRESS", &addresses.java);
@@ -273,6 +302,8 @@ mod tests {
         for (url, name) in [("https://h.example:8443/x", "h.example"), ("http://[::1]:8080/libraries", "::1")] {
             assert_eq!(machine(url), name);
         }
+        assert_eq!(authority("https://h.example:8443/x"), "h.example:8443");
+        assert_eq!(authority("https://h.example/x"), "h.example");
     }
 
     #[test]
@@ -282,20 +313,23 @@ mod tests {
             legacy: "https://h/python/legacy/".into(),
             npm: "https://h:1/javascript/~a/".into(),
             java: "https://h/java/".into(),
+            go: "https://h/go".into(),
         };
         for (render, counts) in [
-            (pip as Render, [1, 0, 0, 0]),
-            (uv, [1, 1, 0, 0]),
-            (pdm, [1, 1, 0, 0]),
-            (poetry, [1, 1, 0, 0]),
-            (twine, [0, 1, 0, 0]),
-            (npm, [0, 0, 1, 0]),
-            (yarn, [0, 0, 1, 0]),
-            (maven, [0, 0, 0, 3]),
-            (gradle, [0, 0, 0, 1]),
+            (pip as Render, [1, 0, 0, 0, 0]),
+            (uv, [1, 1, 0, 0, 0]),
+            (pdm, [1, 1, 0, 0, 0]),
+            (poetry, [1, 1, 0, 0, 0]),
+            (twine, [0, 1, 0, 0, 0]),
+            (npm, [0, 0, 1, 0, 0]),
+            (yarn, [0, 0, 1, 0, 0]),
+            (maven, [0, 0, 0, 3, 0]),
+            (gradle, [0, 0, 0, 1, 0]),
+            (go, [0, 0, 0, 0, 1]),
         ] {
             let ClientFile { path, text } = render(&addresses);
-            let urls = [&addresses.simple, &addresses.legacy, &addresses.npm, &addresses.java];
+            let Addresses { simple, legacy, npm, java, go } = &addresses;
+            let urls = [simple, legacy, npm, java, go];
             let found = urls.map(|url| text.matches(url).count());
             assert_eq!(found, counts, "{}: {text}", path.display());
         }

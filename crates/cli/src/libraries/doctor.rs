@@ -1,5 +1,6 @@
 //! `bowline libraries doctor`: where a project takes packages from that policies do not see.
 
+mod go;
 mod java;
 mod javascript;
 mod project;

@@ -57,6 +57,10 @@ pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {
         Ecosystem::Java => Layout::Maven,
         Ecosystem::Python => Layout::Python,
         Ecosystem::JavaScript => Layout::Npm,
+        Ecosystem::Go => {
+            let text = "directories of Go modules cannot be imported: publish them, or set an upstream";
+            return Err(ClientError::Usage(text.into()).into());
+        }
     };
     let unreadable = |error| ClientError::Usage(format!("{}: {error}", command.directory.display()));
     let found = walk(layout, &command.directory).map_err(unreadable)?;

@@ -34,10 +34,11 @@ pub(super) fn read(name: &str, text: &str) -> Result<LockFile, String> {
         "yarn.lock" => javascript_lock_files::yarn(text),
         "bun.lock" => javascript_lock_files::bun(text),
         "gradle.lockfile" | "buildscript-gradle.lockfile" => Ok(gradle(text)),
+        "go.sum" | "go.work.sum" => Ok(go(text)),
         _ if name.starts_with("pylock.") && extension == "toml" => python(text, "packages"),
         _ if extension == "txt" => Ok(requirements(text)),
         _ => Err("is no lock file by its name: uv.lock, poetry.lock, pdm.lock, pylock.toml, requirements.txt, \
-                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock, bun.lock or gradle.lockfile"
+                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock, bun.lock, gradle.lockfile or go.sum"
             .into()),
     }
 }
@@ -80,6 +81,19 @@ fn gradle(text: &str) -> LockFile {
         match coordinates.split(':').collect::<Vec<_>>()[..] {
             [group, artifact, version] => file.pin("maven", &format!("{group}/{artifact}"), version),
             _ => file.leave_out(line, "not group:artifact:version"),
+        }
+    }
+    file
+}
+
+/// Lines of module, version and digest; a version of which the `go.mod` alone is read is not installed.
+fn go(text: &str) -> LockFile {
+    let mut file = LockFile::new(Ecosystem::Go);
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+            [_, version, _] if version.ends_with("/go.mod") => {}
+            [module, version, _] => file.pin("golang", module, version),
+            _ => file.leave_out(line, "not module, version and digest"),
         }
     }
     file
@@ -228,6 +242,15 @@ mod tests {
         let versions = vec!["pkg:maven/com.acme/tool@1.0".into(), "pkg:maven/org.a/b@2.0-rc-1".into()];
         let others = vec!["odd line (not group:artifact:version)".into()];
         assert_eq!(read_all("gradle.lockfile", text), (versions, others));
+    }
+
+    #[test]
+    fn sums_of_go() {
+        let text = "github.com/Azure/sdk v1.0.0 h1:abc=\ngithub.com/Azure/sdk v1.0.0/go.mod h1:def=\nexample.com/old v0.9.0/go.mod \
+                    h1:x=\ngopkg.in/yaml.v2 v2.0.0+incompatible h1:y=\nodd\n";
+        let versions = ["pkg:golang/github.com/Azure/sdk@v1.0.0", "pkg:golang/gopkg.in/yaml.v2@v2.0.0%2Bincompatible"];
+        let others = vec!["odd (not module, version and digest)".into()];
+        assert_eq!(read_all("go.sum", text), (versions.map(String::from).to_vec(), others));
     }
 
     #[test]

@@ -92,6 +92,7 @@ enum Ecosystem {
     Python,
     #[value(name = "javascript", alias = "npm")]
     JavaScript,
+    Go,
 }
 
 impl Ecosystem {
@@ -100,6 +101,7 @@ impl Ecosystem {
             Ecosystem::Java => v1::Ecosystem::Java,
             Ecosystem::Python => v1::Ecosystem::Python,
             Ecosystem::JavaScript => v1::Ecosystem::Javascript,
+            Ecosystem::Go => v1::Ecosystem::Go,
         }
     }
 }

@@ -5,13 +5,15 @@ use std::fmt;
 
 use bowline_contract::bowline::libraries::v1::{MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Entry, TtlCache, Vault};
+use bowline_pipeline::Vault;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use bowline_versions::order_key;
 use prost::Message as _;
 
 use super::Hosting;
 use super::files::Checksums;
+use super::go_times;
+use super::memory::{self, Outcome};
 use super::package_file::PackageFile;
 use super::packed::PackedManifests;
 use super::upstream_files::MissingFile;
@@ -23,11 +25,6 @@ const SECOND: Micros = 1_000_000;
 const FRESH: Micros = 300 * SECOND;
 /// How long a document is used whose upstream cannot be asked.
 const USABLE: Micros = 7 * 24 * 3600 * SECOND;
-/// How long it is remembered that an upstream has no such package, and that it did not answer.
-const ABSENT: Micros = 60 * SECOND;
-const FAILED: Micros = 10 * SECOND;
-/// Answers that are remembered.
-const ANSWERS: usize = 20_000;
 /// Documents of an upstream, and how many are forgotten at once where there are as many.
 const DOCUMENTS: i64 = 10_000;
 const FORGOTTEN: i64 = 100;
@@ -122,39 +119,6 @@ pub struct NewDocument {
     pub manifests: PackedManifests,
 }
 
-/// What an upstream did not have, or did not answer, a moment ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Absent,
-    Failed,
-}
-
-/// The outcomes of a moment ago, in bounded memory.
-pub(super) struct Memory(TtlCache<(String, String), Outcome>);
-
-impl Default for Memory {
-    fn default() -> Memory {
-        Memory(TtlCache::new(ANSWERS))
-    }
-}
-
-impl Memory {
-    pub(super) fn outcome(&self, upstream: &Uidp, package: &str, now: Micros) -> Option<Outcome> {
-        let key = (upstream.as_str().to_owned(), package.to_owned());
-        self.0.change(key, now, |known| (None, known.map(|entry| entry.value)))
-    }
-
-    fn put(&self, ask: &Ask, outcome: Outcome, now: Micros) {
-        self.put_of(&ask.upstream, ask.package.clone(), outcome, now);
-    }
-
-    fn put_of(&self, upstream: &UpstreamAccess, package: String, outcome: Outcome, now: Micros) {
-        let key = (upstream.key().to_owned(), package);
-        let ttl = if outcome == Outcome::Absent { ABSENT } else { FAILED };
-        self.0.change(key, now, |_| (Some(Entry { until: now.saturating_add(ttl), value: outcome }), ()));
-    }
-}
-
 /// What is stored about a document. It differs from that of any other answer of the upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DocumentHead {
@@ -219,7 +183,7 @@ impl DocumentRow {
             },
             metadata_sha256: file.metadata_sha256.clone(),
             requires_python: file.requires_python.clone(),
-            uploaded_at: Some(file.upload_micros).filter(|micros| *micros > 0),
+            uploaded_at: Some(file.upload_micros.max(file.first_seen_micros)).filter(|micros| *micros > 0),
             yanked: file.yanked.then(|| file.yanked_reason.clone()),
             is_malware: false,
             is_stored: false,
@@ -227,6 +191,11 @@ impl DocumentRow {
             checksums: Checksums::default(),
         };
         self.document.files.iter().map(file).collect()
+    }
+
+    /// The files as the upstream says of them.
+    pub(super) fn upstream_files(&self) -> &[UpstreamFile] {
+        &self.document.files
     }
 
     /// Plugins of Maven, if the package is a group of them.
@@ -257,7 +226,17 @@ pub(super) async fn find(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Res
     tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentRow::read).await
 }
 
-/// The same without the document itself.
+/// What is known of single versions of a module of Go at an upstream.
+pub(super) async fn of_versions(tx: &mut ReadTx, upstream: &Uidp, module: &str) -> Result<Vec<DocumentRow>> {
+    let sql = format!(
+        "SELECT {HEAD}, document FROM upstream_documents WHERE upstream = $1 AND package >= $2 AND package < $3"
+    );
+    // The sign after an @.
+    let (lower, upper) = (format!("{module}@"), format!("{module}A"));
+    tx.query(&sql, &[Value::from(upstream.as_str()), Value::from(&lower), Value::from(&upper)], DocumentRow::read).await
+}
+
+/// The document of a package without itself.
 pub(super) async fn find_head(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<DocumentHead>> {
     let sql = format!("SELECT {HEAD} FROM upstream_documents WHERE upstream = $1 AND package = $2");
     tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentHead::read).await
@@ -327,7 +306,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
                          fetched_at = $4
                        WHERE upstream = $1 AND package = $2";
             let nothing = UpstreamDocument::default().encode_to_vec();
-            let params = [upstream, package, Value::from(&nothing), Value::Int(now - FRESH + ABSENT)];
+            let params = [upstream, package, Value::from(&nothing), Value::Int(now - FRESH + memory::ABSENT)];
             return Ok((tx.execute(sql, &params).await? == 0).then_some(Outcome::Absent));
         }
         Answer::Failed => return Ok(Some(Outcome::Failed)),
@@ -337,7 +316,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
     if before.is_none() {
         make_room(tx, uid).await?;
     }
-    if let Some(before) = before
+    if let Some(before) = &before
         && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
     {
         tracing::warn!(
@@ -348,14 +327,28 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         );
         return Ok(Some(Outcome::Failed));
     }
+    insert(tx, ask, before.as_ref(), new, now).await?;
+    Ok(None)
+}
+
+/// Stores a document in place of the one before.
+async fn insert(
+    tx: &mut WriteTx,
+    ask: &Ask,
+    before: Option<&DocumentRow>,
+    new: &NewDocument,
+    now: Micros,
+) -> Result<()> {
     let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at, manifests)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                ON CONFLICT (upstream, package) DO UPDATE SET etag = excluded.etag,
                  last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
                  fetched_at = excluded.fetched_at, manifests = excluded.manifests";
-    let document = new.document.encode_to_vec();
+    let mut document = new.document.clone();
+    go_times::set_first_seen(tx, ask, before, &mut document, now).await?;
+    let document = document.encode_to_vec();
     let params = [
-        Value::from(uid.as_str()),
+        Value::from(ask.upstream.uid.as_str()),
         Value::from(&ask.package),
         Value::from(&new.etag),
         Value::from(&new.last_modified),
@@ -365,7 +358,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Value::from(&new.manifests.0),
     ];
     tx.execute(sql, &params).await?;
-    Ok(None)
+    Ok(())
 }
 
 /// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names.

@@ -75,7 +75,11 @@ async fn upstream_versions(
         if document.is_none() && stored_files.is_empty() {
             continue;
         }
-        for file in document.iter().flat_map(|document| document.files(language)) {
+        let mut documents: Vec<_> = document.into_iter().collect();
+        if language == Language::Go {
+            documents.extend(documents::of_versions(tx, &row.uid, name).await?);
+        }
+        for file in documents.iter().flat_map(|document| document.files(language)) {
             let known = facts.entry(file.sort_key).or_default();
             known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
             known.license = file.license;

@@ -10,9 +10,10 @@ use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
-use super::documents::{Outcome, UpstreamAccess};
+use super::documents::UpstreamAccess;
 use super::files::Checksums;
 use super::gate;
+use super::memory::Outcome;
 use super::package::{LocateFile, Located, Package, absent, repository, requestable};
 use super::package_file::PackageFile;
 use super::protocols::Maven;

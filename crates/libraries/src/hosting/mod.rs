@@ -12,12 +12,17 @@ mod documents;
 mod facts;
 mod files;
 mod gate;
+mod go;
+mod go_changes;
+mod go_files;
+mod go_times;
 mod java;
 mod java_changes;
 mod java_metadata;
 mod javascript;
 mod javascript_changes;
 mod manifests;
+mod memory;
 mod notes;
 mod package;
 mod package_file;
@@ -55,6 +60,7 @@ pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub(crate) use facts::{VersionFacts, package_facts};
 pub use files::Checksums;
+pub use go::{GoInfo, GoVersions, LATEST as GO_LATEST, escaped as go_escaped};
 pub use java::{address as java_address, artifact as java_artifact, pom_name as java_pom_name};
 pub use java_changes::JavaDigests;
 pub use java_metadata::{JavaMetadata, Snapshot, SnapshotFile, list_time};
@@ -63,7 +69,7 @@ pub use javascript_changes::OwnPackument;
 pub use notes::flush as flush_notes;
 pub use packed::PackedManifests;
 pub use pages::RenderedPage;
-pub use protocols::{Maven, Npm, Protocol, Python};
+pub use protocols::{Go, Maven, Npm, Protocol, Python};
 pub use publishing::{NewBlob, NewFile, NewManifest, NewPom, Published, Publishing};
 pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
@@ -81,7 +87,7 @@ pub struct Hosting {
     pipeline: Arc<Pipeline>,
     registry: Registry,
     notes: Arc<notes::Notes>,
-    memory: Arc<documents::Memory>,
+    memory: Arc<memory::Memory>,
     served: Arc<served::Served>,
     pages: Arc<pages::PageCache>,
 }

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row, Sql, Value};
 
-use super::documents::{self, Ask, DocumentHead, DocumentRow, Outcome, UpstreamAccess};
+use super::documents::{self, Ask, DocumentHead, DocumentRow, UpstreamAccess};
 use super::files::Checksums;
+use super::memory::Outcome;
 use super::package_file::PackageFile;
 use super::protocols::{Npm, Protocol, Python};
 use super::repositories::Repository;
@@ -91,6 +92,11 @@ impl Package {
 
 /// Finds the package of a file, as the protocol has files.
 pub(super) trait LocateFile: Protocol {
+    /// Whether policies withhold a file of this name. What resolvers read of versions that they do not install is not withheld.
+    fn is_gated(_name: &str) -> bool {
+        true
+    }
+
     /// The package with the file, if that is there.
     ///
     /// # Errors
@@ -303,14 +309,17 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
 }
 
 /// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
-/// A name in another case is one too: the question alone would tell others what it is.
+/// A name in another case is one too, and of Go one below an own module, as which its packages are looked for: the question alone
+/// would tell others what it is.
 pub(super) async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Language, name: &str) -> Result<bool> {
-    let published = language.published(name);
+    let names = language.with_those_above(name);
     let UidRange { lower, upper } = UidRange::below(organization.as_str());
-    let sql = "SELECT 1 FROM hosted_files WHERE package = $1 AND repository >= $2 AND repository < $3 LIMIT 1";
-    let params = [Value::from(&published), Value::from(&lower), Value::from(&upper)];
-    let published = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
-    Ok(published.is_some() || reservations::has(tx, organization.as_str(), language, name).await?)
+    let mut sql = Sql::new("SELECT 1 FROM hosted_files");
+    sql.bind(" WHERE repository >= ", &lower).bind(" AND repository < ", &upper);
+    let published: Vec<String> = names.iter().map(|name| language.published(name)).collect();
+    sql.bind_list(" AND package IN ", published.iter().map(Value::from)).push(" LIMIT 1");
+    let published = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(published.is_some() || reservations::has(tx, organization.as_str(), language, &names).await?)
 }
 
 /// Refuses to publish the first file of a package whose name an upstream is known to have: it would take the upstream's

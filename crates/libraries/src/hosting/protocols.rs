@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_contract::bowline::libraries::v1::rpc::{java_host, javascript_host, python_host};
+use bowline_contract::bowline::libraries::v1::rpc::{go_host, java_host, javascript_host, python_host};
 
 use crate::ecosystems::Language;
 
@@ -11,7 +11,7 @@ pub trait Protocol: Send + Sync + 'static {
     const LANGUAGE: Language;
     type Read: Method<Request = HostedFile>;
     type Publish: Method<Request = HostedFile>;
-    /// Whether packages can be shown as they were at a time. Maven asks for files by name, and its lists have no times.
+    /// Whether packages can be shown as they were at a time. Maven and Go ask for files by name, and their lists have no times.
     const HAS_DATED_VIEWS: bool = true;
 }
 
@@ -40,5 +40,15 @@ impl Protocol for Maven {
     const LANGUAGE: Language = Language::Java;
     type Read = java_host::ReadPackages;
     type Publish = java_host::PublishFile;
+    const HAS_DATED_VIEWS: bool = false;
+}
+
+/// The proxy of Go's modules.
+pub struct Go;
+
+impl Protocol for Go {
+    const LANGUAGE: Language = Language::Go;
+    type Read = go_host::ReadPackages;
+    type Publish = go_host::PublishFile;
     const HAS_DATED_VIEWS: bool = false;
 }

@@ -40,7 +40,7 @@ pub struct NewFile {
     pub requires_python: String,
     /// The bytes of the file itself.
     pub content: NewBlob,
-    /// Its core metadata, if it is a wheel.
+    /// What resolvers read instead of it: the core metadata of a wheel, or the `go.mod` of an archive of Go.
     pub metadata: Option<NewBlob>,
     /// What clients resolve and install it by, if it is npm's.
     pub manifest: Option<NewManifest>,

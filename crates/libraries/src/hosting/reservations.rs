@@ -10,7 +10,7 @@ use bowline_resources::kinds::PACKAGE_RESERVATION;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use crate::ecosystems::Language;
+use crate::ecosystems::{Language, MUST_BE};
 use crate::require_organization;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -52,11 +52,12 @@ impl ReservationRow {
     }
 }
 
-/// Whether an organization has reserved a normalized name.
-pub(super) async fn has(tx: &mut ReadTx, organization: &str, language: Language, name: &str) -> Result<bool> {
+/// Whether an organization has reserved one of some normalized names.
+pub(super) async fn has(tx: &mut ReadTx, organization: &str, language: Language, names: &[&str]) -> Result<bool> {
     let reserved = of_organization(tx, organization).await?;
-    let name = language.owned(name);
-    Ok(reserved.iter().any(|row| row.language == language && matches(&row.pattern, &name)))
+    let names: Vec<String> = names.iter().map(|name| language.owned(name)).collect();
+    let is_meant = |pattern: &str| names.iter().any(|name| matches(pattern, name));
+    Ok(reserved.iter().any(|row| row.language == language && is_meant(&row.pattern)))
 }
 
 /// Whether an organization has reserved a name of a group of Maven, such as `org.example`, or all of them.
@@ -68,7 +69,10 @@ pub(super) async fn has_in_group(tx: &mut ReadTx, organization: &str, group: &st
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
+    pattern.strip_suffix('*').map_or(pattern == name, |beginning| {
+        // Who reserves all below a directory means the directory, too.
+        name.starts_with(beginning) || beginning.strip_suffix('/') == Some(name)
+    })
 }
 
 /// The pattern as it is compared: `Acme_*` is `acme-*`.
@@ -84,7 +88,7 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
     let Some((language, false)) = Language::of_wire(ecosystem) else {
-        refuse("ecosystem", "must be PYTHON, JAVASCRIPT or JAVA");
+        refuse("ecosystem", MUST_BE);
         return violations;
     };
     // What stands before a star is the beginning of a name, such as a scope with its slash.
@@ -93,11 +97,11 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
         (Language::JavaScript, Some(beginning)) if beginning.len() > 1 => format!("{beginning}x"),
         (Language::Java, Some(beginning)) if beginning.contains(':') => format!("{beginning}x"),
         (Language::Java, Some(beginning)) => format!("{}:x", beginning.trim_end_matches(['.', '-', '_'])),
+        (Language::Go, Some(beginning)) => format!("{beginning}x"),
         (_, Some(beginning)) => beginning.strip_suffix(['-', '_', '.']).unwrap_or(beginning).to_owned(),
     };
     if language.validate_name(&name).is_err() {
-        let text =
-            "must be the name of a package, or the beginning of names and *, such as acme-*, @acme/* or com.acme.*";
+        let text = "must be the name of a package, or the beginning of names and *, such as acme-*, @acme/*, com.acme.* or git.acme.example/*";
         refuse("pattern", text);
     }
     violations
@@ -209,6 +213,14 @@ mod tests {
         for bad in ["", "*", "com.acme", "com.acme:", ":*", ".*", "a b:*", "a/b:*", "a:b:*"] {
             assert!(!violations(java, bad).is_empty(), "{bad}");
         }
+        let go = Language::Go.wire(false) as i32;
+        for good in ["git.acme.example/tool", "git.acme.example/*", "github.com/acme/*", "acme.example*"] {
+            assert_eq!(violations(go, good), [], "{good}");
+        }
+        for bad in ["", "*", "acme", "acme/*", "git.acme.example/", "git.acme.example//*", "../*"] {
+            assert!(!violations(go, bad).is_empty(), "{bad}");
+        }
+        assert!(matches("git.acme.example/*", "git.acme.example") && !matches("acme-*", "acme"));
         assert!(!violations(0, "acme").is_empty());
     }
 }

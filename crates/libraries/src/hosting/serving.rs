@@ -232,7 +232,8 @@ impl Hosting {
                     return Err(absent_then(&named.name, view.moment).into());
                 }
                 let gate = Gate::load(tx, &view.scope.root(), language, &package, now).await?;
-                let decided = if is_metadata { Decided::new() } else { gate.decided(&package.name, file, now) };
+                let is_gated = !is_metadata && P::is_gated(&named.name);
+                let decided = if is_gated { gate.decided(&package.name, file, now) } else { Decided::new() };
                 if is_metadata && file.metadata_sha256.is_empty() {
                     return Err(absent(&format!("{}.metadata", named.name)).into());
                 }
@@ -250,7 +251,7 @@ impl Hosting {
                         AvailableFile::Missing(Box::new(missing_file(language, (&package, file), &gate, is_metadata)?))
                     }
                 };
-                let served = package.served(view.scope.root(), language, file).filter(|_| !is_metadata);
+                let served = package.served(view.scope.root(), language, file).filter(|_| is_gated);
                 Ok::<_, HostError>(Lookup::Here((found, decided, served)))
             })
         });

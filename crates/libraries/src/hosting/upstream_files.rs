@@ -49,6 +49,11 @@ impl MissingFile {
         (&self.package, &self.version, &self.name)
     }
 
+    /// The same file once its bytes are here, which are as old as was known before.
+    pub fn with_digest(self, sha256: &str) -> MissingFile {
+        MissingFile { digest: format!("sha256:{sha256}"), ..self }
+    }
+
     /// The same file once its upstream was asked for it: what its bytes are, and when they became public.
     pub fn with_bytes(self, sha256: &str, published_at: Option<Micros>) -> MissingFile {
         MissingFile { digest: format!("sha256:{sha256}"), published_at, ..self }

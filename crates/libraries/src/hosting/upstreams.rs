@@ -12,7 +12,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use url::{Host, Url};
 
 use super::repositories::stored;
-use crate::ecosystems::Language;
+use crate::ecosystems::{Language, MUST_BE};
 use crate::require_organization;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -111,7 +111,7 @@ fn violations(given: Option<&own::PackageUpstream>) -> Vec<FieldViolation> {
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
     if !matches!(Language::of_wire(given.ecosystem), Some((_, false))) {
-        refuse("upstream.ecosystem", "must be PYTHON, JAVASCRIPT or JAVA");
+        refuse("upstream.ecosystem", MUST_BE);
     }
     if let Err(text) = validate_address(&given.url) {
         refuse("upstream.url", text);

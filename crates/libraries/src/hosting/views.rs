@@ -34,7 +34,9 @@ impl View {
     ) -> std::result::Result<View, HostError> {
         let (path, moment) = group_and_moment(path, client.now())?;
         if moment.is_some() && !P::HAS_DATED_VIEWS {
-            return Err(wrong_address("packages of Java are not shown as of a time: leave @ and the time out").into());
+            let word = P::LANGUAGE.word();
+            let sentence = format!("packages of {word} are not shown as of a time: leave @ and the time out");
+            return Err(wrong_address(sentence).into());
         }
         let scope = scope::<P, P::Read>(tx, client, path).await?;
         let allowed = client.visit.authorize_at::<P::Read>(tx, &scope, HostedFile::default()).await;
@@ -62,8 +64,8 @@ fn group_and_moment(path: Option<&str>, now: Micros) -> Result<(Option<&str>, Op
     Ok((Some(group).filter(|group| !group.is_empty()), Some(moment)))
 }
 
-fn wrong_address(sentence: &'static str) -> Error {
-    Error::new(Reason::InvalidArgument, sentence)
+fn wrong_address(sentence: impl Into<String>) -> Error {
+    Error::new(Reason::InvalidArgument, sentence.into())
 }
 
 /// The group that a path names, or else the organization where the caller may use a method.

@@ -11,7 +11,7 @@ use crate::ecosystems::Language;
 ///
 /// A version that is left out matches all versions. A name that is left out (`pkg:maven/org.example/`) matches all names of
 /// the namespace, and a type alone all packages. Maven's group may be left out as well; to npm a name without scope is a
-/// name of its own, so there the scope has to be written or starred.
+/// name of its own, so there the scope has to be written or starred. To Go, a namespace without a name means all modules below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     language: Language,
@@ -31,9 +31,11 @@ impl Part {
         if text.is_empty() || text == "*" { Part::Any } else { Part::Is(text.to_owned()) }
     }
 
-    fn matches(&self, text: &str) -> bool {
+    fn matches(&self, language: Language, text: &str) -> bool {
         match self {
             Part::Any => true,
+            // Package URLs of Go are in lower case by their specification, and modules are not.
+            Part::Is(wanted) if language == Language::Go => wanted.eq_ignore_ascii_case(text),
             Part::Is(wanted) => wanted == text,
         }
     }
@@ -52,7 +54,8 @@ impl Pattern {
         }
         let language = Language::of_purl_type(&split.kind);
         let kind = &split.kind;
-        let language = language.ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm and maven"))?;
+        let language =
+            language.ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm, maven and golang"))?;
         let version = decoded(split.version.unwrap_or_default())?;
         let (namespace, name) = match split.path.rsplit_once('/') {
             Some((namespace, name)) => (Some(decoded(namespace)?), decoded(name)?),
@@ -85,6 +88,9 @@ impl Pattern {
             }
             (Language::Java, Some(group)) => Part::of(&group.replace('/', ".")),
             (Language::Java, None) => Part::Any,
+            // The module alone that lies at the root of a host.
+            (Language::Go, None) if !name.is_empty() => Part::Is(String::new()),
+            (Language::Go, namespace) => Part::of(&namespace.unwrap_or_default()),
             (Language::JavaScript, Some(scope)) => Part::Is(scope),
         };
         let name = language.normalized(name);
@@ -108,6 +114,9 @@ impl Pattern {
             Language::JavaScript if self.namespace != Part::Any && !namespace.is_empty() => {
                 format!("{namespace}/{name}")
             }
+            Language::Go if self.namespace == Part::Any => format!("any.host/{name}"),
+            Language::Go if namespace.is_empty() => name,
+            Language::Go => format!("{namespace}/{name}"),
             Language::JavaScript | Language::Python => name,
         };
         self.language.validate_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
@@ -127,7 +136,20 @@ impl Pattern {
             Part::Any => true,
             Part::Is(wanted) => same_version(language, wanted, version),
         };
-        self.language == language && self.namespace.matches(namespace) && self.name.matches(bare) && version_is_meant
+        self.language == language
+            && self.has_namespace(namespace)
+            && self.name.matches(language, bare)
+            && version_is_meant
+    }
+
+    /// Whether a namespace is meant. A directory of Go without a name means all modules below it, as those of later major versions are.
+    fn has_namespace(&self, namespace: &str) -> bool {
+        if let (Language::Go, Part::Is(directory), Part::Any) = (self.language, &self.namespace, &self.name)
+            && let Some((above, rest)) = namespace.split_at_checked(directory.len())
+        {
+            return above.eq_ignore_ascii_case(directory) && (rest.is_empty() || rest.starts_with('/'));
+        }
+        self.namespace.matches(self.language, namespace)
     }
 
     /// Whether a version of a package is meant as it is spelled, where other spellings have files of their own.
@@ -149,8 +171,8 @@ impl Pattern {
         };
         let name = match self.language {
             Language::Java => format!("{namespace}:{name}"),
-            Language::JavaScript if !namespace.is_empty() => format!("{namespace}/{name}"),
-            Language::JavaScript | Language::Python => name.clone(),
+            Language::JavaScript | Language::Go if !namespace.is_empty() => format!("{namespace}/{name}"),
+            Language::JavaScript | Language::Python | Language::Go => name.clone(),
         };
         Some((self.language, name, version.clone()))
     }
@@ -159,9 +181,13 @@ impl Pattern {
     pub fn text(&self) -> String {
         let mut text = format!("pkg:{}/", self.language.purl_type());
         match &self.namespace {
-            Part::Is(namespace) if !namespace.is_empty() => _ = write!(text, "{}/", encoded(namespace)),
+            Part::Is(namespace) if !namespace.is_empty() => _ = write!(text, "{}/", encoded_path(namespace)),
             Part::Any if self.name != Part::Any => {
-                text.push_str(if self.language == Language::JavaScript { "%40*/" } else { "" });
+                text.push_str(match self.language {
+                    Language::JavaScript => "%40*/",
+                    Language::Go => "*/",
+                    Language::Java | Language::Python => "",
+                });
             }
             _ => {}
         }
@@ -189,7 +215,7 @@ pub(crate) fn of_version(language: Language, name: &str, version: &str) -> Strin
 pub(crate) fn of_package(language: Language, name: &str) -> String {
     let (namespace, name) = split(language, name);
     let separator = if namespace.is_empty() { "" } else { "/" };
-    format!("pkg:{}/{}{separator}{}", language.purl_type(), encoded(namespace), encoded(name))
+    format!("pkg:{}/{}{separator}{}", language.purl_type(), encoded_path(namespace), encoded(name))
 }
 
 /// Namespace and bare name of a package.
@@ -197,6 +223,7 @@ fn split(language: Language, name: &str) -> (&str, &str) {
     match language {
         Language::Java => name.split_once(':').unwrap_or(("", name)),
         Language::JavaScript if name.starts_with('@') => name.split_once('/').unwrap_or(("", name)),
+        Language::Go => name.rsplit_once('/').unwrap_or(("", name)),
         Language::JavaScript | Language::Python => ("", name),
     }
 }
@@ -216,6 +243,11 @@ const ESCAPED: &AsciiSet = &NOT_UNRESERVED.remove(b':').remove(b'+');
 
 fn encoded(text: &str) -> String {
     percent::encode(text, ESCAPED)
+}
+
+/// A namespace, whose slashes part it.
+fn encoded_path(text: &str) -> String {
+    text.split('/').map(encoded).collect::<Vec<_>>().join("/")
 }
 
 fn decoded(text: &str) -> Result<String, String> {

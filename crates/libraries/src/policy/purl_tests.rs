@@ -29,6 +29,11 @@ fn package_urls_are_normalized() {
         ("pkg:maven/org.slf4j/slf4j-api@2.0.0", "pkg:maven/org.slf4j/slf4j-api@2.0.0"),
         ("pkg:maven/org.slf4j/", "pkg:maven/org.slf4j/"),
         ("pkg:maven/slf4j-api", "pkg:maven/slf4j-api"),
+        ("pkg:golang/github.com/Acme/tool@v1.0.0", "pkg:golang/github.com/Acme/tool@v1.0.0"),
+        ("pkg:golang/github.com/acme/", "pkg:golang/github.com/acme/"),
+        ("pkg:golang/*/tool", "pkg:golang/*/tool"),
+        ("pkg:golang/example.com", "pkg:golang/example.com"),
+        ("pkg:golang", "pkg:golang/"),
     ] {
         assert_eq!(text(given), wanted, "{given}");
         assert_eq!(text(wanted), wanted);
@@ -55,9 +60,24 @@ fn what_is_no_package_url_is_refused() {
         "pkg:pypi/a b",
         "pkg:npm/a@1 2",
         "pkg:npm/%ff",
+        "pkg:golang/tool",
+        "pkg:golang/github.com/../tool",
     ] {
         assert!(Pattern::parse(wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn modules_are_meant_in_any_case_and_below_directories() {
+    let is_meant = |purl: &str, module: &str| matches(purl, Language::Go, module, "v1.0.0");
+    assert!(is_meant("pkg:golang/github.com/azure/sdk", "github.com/Azure/sdk"));
+    assert!(!is_meant("pkg:golang/github.com/azure/sdk", "github.com/Azure/sdk/v2"));
+    for below in ["github.com/evil/a", "github.com/Evil/a/v2", "github.com/evil/a/b/c"] {
+        assert!(is_meant("pkg:golang/github.com/evil/", below), "{below}");
+    }
+    assert!(!is_meant("pkg:golang/github.com/evil/", "github.com/evildoer/a"));
+    assert!(!is_meant("pkg:golang/github.com/evil/", "github.com/a"));
+    assert!(is_meant("pkg:golang/*/a", "example.com/b/a") && is_meant("pkg:golang", "example.com/b/a"));
 }
 
 #[test]

@@ -5,23 +5,19 @@
 use axum::http::{HeaderMap, Method, StatusCode};
 use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
-use bowline_content::{Algorithm, ContentError, Digest, Stored};
+use bowline_content::{Digest, Stored};
 use bowline_core::{Micros, hex};
 use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload, Withheld, java_pom_name};
 use bowline_packages::{MAX_METADATA, Pom};
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
-use tokio::sync::Mutex;
 use url::Url;
 
 use super::upstream_lists::{self, modified_at};
 use super::{SHA1, nowhere_of};
 use crate::PackageHosts;
 use crate::answers::Refused;
-use crate::checksums::Hasher;
-use crate::fetched::{Problem, parts};
+use crate::fetched::Problem;
 use crate::fetching::text_of;
-use crate::storing::{FILE, Growth, blob};
+use crate::storing::{FILE, blob};
 
 /// Bytes of a digest beside a file, with the name that some write after it.
 const DIGEST: usize = 1024;
@@ -29,16 +25,7 @@ const DIGEST: usize = 1024;
 impl PackageHosts {
     /// Fetches a file and keeps it, or notes that the upstream has none.
     pub(crate) async fn fetched_java(&self, wanted: &MissingFile) -> Result<(), Problem> {
-        let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
-        let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
-        match opened.status() {
-            StatusCode::OK => {}
-            StatusCode::NOT_FOUND | StatusCode::GONE => {
-                self.hosting.note_absent(wanted);
-                return Ok(());
-            }
-            status => return Err(FetchError::Status(status.as_u16()).into()),
-        }
+        let Some(opened) = self.opened(wanted).await? else { return Ok(()) };
         let id = hex(&random_bytes::<16>());
         let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
         let kept = self.stored_java(wanted, &mut upload, &id, opened).await;
@@ -55,26 +42,10 @@ impl PackageHosts {
         id: &str,
         opened: Opened,
     ) -> Result<(), Problem> {
-        self.content.begin(id)?;
         let (said, published_at) = (text_of(&opened, SHA1), modified_at(opened.headers()));
         let is_pom = is_pom(wanted);
         let most = if is_pom { MAX_METADATA } else { FILE };
-        let limit = most.min(upload.room().unwrap_or(most));
-        let quota = upload.exceeded_quota().filter(|_| limit < most);
-        let hasher = Mutex::new(Hasher::new());
-        let growth = Mutex::new(Growth { upload, size: 0, error: None });
-        let parts = self.noted(hashed(parts(opened), &hasher), &growth);
-        let appended = self.content.append(id, None, parts, Algorithm::Sha256, limit).await;
-        if let Some(error) = growth.into_inner().error {
-            return Err(error.into());
-        }
-        match (appended, quota) {
-            (Err(ContentError::TooLarge(_)), Some(quota)) => return Err(quota.into()),
-            (Err(ContentError::TooLarge(_)), None) => return Err(Problem::Wrong("is too long")),
-            (Err(ContentError::Interrupted), _) => return Err(FetchError::Interrupted.into()),
-            (appended, _) => appended?,
-        };
-        let (sha256, checksums) = hasher.into_inner().finish();
+        let (sha256, checksums) = self.append_whole(upload, id, opened, most).await?;
         let said = if said.is_empty() { self.sha1_beside(wanted).await? } else { Some(said) };
         if said.is_some_and(|said| !said.eq_ignore_ascii_case(&checksums.sha1)) {
             return Err(Problem::Wrong("has another SHA-1 than the upstream says"));
@@ -182,16 +153,4 @@ impl PackageHosts {
 fn is_pom(wanted: &MissingFile) -> bool {
     let (package, version, name) = wanted.coordinates();
     name == java_pom_name(package, version)
-}
-
-/// The same parts, which are hashed when they pass.
-pub(super) fn hashed<'a, E: Send + 'a>(
-    parts: impl Stream<Item = Result<Bytes, E>> + Send + 'a,
-    hasher: &'a Mutex<Hasher>,
-) -> impl Stream<Item = Result<Bytes, E>> + Send + 'a {
-    parts.then(async move |part| {
-        let part = part?;
-        hasher.lock().await.update(&part);
-        Ok(part)
-    })
 }

@@ -16,12 +16,11 @@ use bowline_libraries::hosting::{
 use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
-use super::fetched::hashed;
 use super::target::{Checksum, LIST, Target};
 use super::{digest_text, nowhere};
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
-use crate::checksums::Hasher;
+use crate::checksums::{Hasher, hashed};
 use crate::storing::{blob, has_no_row};
 
 /// Bytes of a digest, with the name that some write after it, and of a list.

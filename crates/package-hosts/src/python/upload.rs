@@ -9,12 +9,11 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::crypto::random_bytes;
-use bowline_content::{Algorithm, Digest, Stored};
+use bowline_content::{Digest, Stored};
 use bowline_core::hex;
 use bowline_libraries::Language;
 use bowline_libraries::hosting::{Checksums, HostClient, NewBlob, NewFile, Published, Publishing, Python};
 use bowline_packages::{Distribution, Refusal};
-use bytes::Bytes;
 use multer::Field;
 
 use crate::PackageHosts;
@@ -128,7 +127,7 @@ impl PackageHosts {
         })?;
         form.require_same(&distribution)?;
         let metadata = match &distribution.core_metadata {
-            Some(bytes) => Some(self.store_metadata(client, publishing, bytes.clone()).await?),
+            Some(bytes) => Some(self.store_part(client, publishing, bytes.clone()).await?),
             None => None,
         };
         let content = NewBlob { sha256: digest.hex().into(), blob: blob(stored), upload: id.into() };
@@ -144,30 +143,7 @@ impl PackageHosts {
             checksums: Checksums::default(),
             pom: None,
         };
-        let published = self.hosting.publish::<Python>(client, publishing, &file).await.map_err(Refused::from);
-        if let (Some(metadata), true) = (&file.metadata, has_no_row(&published)) {
-            self.drop_replaced(&[(format!("sha256:{}", metadata.sha256), metadata.blob.upload.clone())]).await;
-            self.abandon(&metadata.upload).await;
-        }
-        published
-    }
-
-    /// Stores the core metadata of a wheel as a blob of their own, which resolvers read instead of the wheel.
-    async fn store_metadata(
-        &self,
-        client: &HostClient,
-        publishing: &Publishing,
-        bytes: Vec<u8>,
-    ) -> Result<NewBlob, Refused> {
-        let upload = hex(&random_bytes::<16>());
-        self.hosting.begin_part(client, publishing, &upload).await?;
-        self.content.begin(&upload)?;
-        let digest = Digest::of(Algorithm::Sha256, &bytes);
-        let limit = bytes.len() as u64;
-        let body = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(bytes))]);
-        self.content.append(&upload, None, body, Algorithm::Sha256, limit).await?;
-        let stored = self.content.finish(&upload, &digest).await?;
-        Ok(NewBlob { sha256: digest.hex().into(), blob: blob(&stored), upload })
+        self.publish_with_part::<Python>(client, publishing, &file).await
     }
 }
 

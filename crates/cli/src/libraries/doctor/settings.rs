@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::project::{self, File};
-use super::python;
 use super::sources::{Installer, Sources};
+use super::{go, python};
 use crate::error::CliError;
 use crate::session::variable;
 
@@ -26,6 +26,9 @@ const FILES: [&str; 6] =
 /// Where Gradle has scripts that run before each build.
 const SCRIPTS: &str = ".gradle/init.d";
 const PDM: &str = ".config/pdm/config.toml";
+/// Settings of the go command, and the variables that come before them.
+const GO: &str = ".config/go/env";
+const GO_VARIABLES: [&str; 3] = ["GOPROXY", "GOPRIVATE", "GONOPROXY"];
 
 /// What counts beside a project.
 #[derive(Debug, Default)]
@@ -70,6 +73,11 @@ pub(super) fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Vec<F
             files.push(File::new(&format!("${name}"), String::new(), Ok(found)));
         }
     }
+    for name in GO_VARIABLES {
+        if let Some(value) = variable(name) {
+            files.push(File::new(&format!("${name}"), String::new(), Ok(go::variable(name, &value))));
+        }
+    }
     files
 }
 
@@ -86,6 +94,12 @@ pub(super) fn of_home(home: &Path) -> Result<Vec<File>, CliError> {
         let text = String::from_utf8_lossy(&crate::input::read(&path, 1 << 20)?).into_owned();
         let found = python::pdm_settings(&text);
         files.push(File::new(&format!("~/{PDM}"), text, found));
+    }
+    let path = home.join(GO);
+    if path.is_file() {
+        let text = String::from_utf8_lossy(&crate::input::read(&path, 1 << 20)?).into_owned();
+        let found = go::settings(&text);
+        files.push(File::new(&format!("~/{GO}"), text, Ok(found)));
     }
     let scripts = home.join(SCRIPTS);
     if scripts.is_dir() {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::{java, javascript, python};
+use super::{go, java, javascript, python};
 
 /// A program that installs packages, with the settings that are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,8 @@ pub(super) enum Installer {
     Yarn,
     Maven,
     Gradle,
+    /// The command of Go itself.
+    Go,
 }
 
 impl fmt::Display for Installer {
@@ -31,6 +33,7 @@ impl fmt::Display for Installer {
             Installer::Yarn => "yarn",
             Installer::Maven => "Maven",
             Installer::Gradle => "Gradle",
+            Installer::Go => "go",
         })
     }
 }
@@ -122,5 +125,6 @@ fn is_remote(source: &str) -> bool {
 /// # Errors
 /// The file cannot be read; one sentence that begins after its name.
 pub(super) fn read(name: &str, text: &str) -> Option<Result<Sources, String>> {
-    python::read(name, text).or_else(|| javascript::read(name, text)).or_else(|| java::read(name, text))
+    let of_others = || java::read(name, text).or_else(|| go::read(name));
+    python::read(name, text).or_else(|| javascript::read(name, text)).or_else(of_others)
 }

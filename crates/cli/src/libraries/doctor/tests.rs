@@ -193,6 +193,21 @@ fn a_file_that_cannot_be_read_is_no_clean_one_and_nothing_secret_is_shown() {
 }
 
 #[test]
+fn proxies_of_go_are_found_in_its_settings() {
+    let module = || file("go.mod", "module acme.example/app\n");
+    assert_eq!(examined(&[module()], Vec::new()), ["go.mod::"], "the public proxy");
+    let set = |text: &str| {
+        let found = super::go::settings(text);
+        examined(&[module()], vec![File::new("~/.config/go/env", text.to_owned(), Ok(found))])
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(set(&format!("GOPROXY={OWN}/go\nGONOSUMDB=acme.example/*\n")), none);
+    assert_eq!(set(&format!("GOPROXY={OWN}/go,direct\n")), ["~/.config/go/env:1:direct"]);
+    let other = format!("GOPROXY={OWN}/go|https://go.example,off,direct\nGOPRIVATE=acme.example\n");
+    assert_eq!(set(&other), ["~/.config/go/env:1:https://go.example", "~/.config/go/env:2:acme.example"]);
+}
+
+#[test]
 fn settings_count_for_installers_of_the_project() {
     let variables = |name: &str| match name {
         "PIP_EXTRA_INDEX_URL" => Some("https://one.example/simple https://two.example/simple".to_owned()),

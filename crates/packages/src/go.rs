@@ -1,0 +1,142 @@
+//! Modules of Go: their archives and their `go.mod`, and which versions a module can have.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Seek};
+
+use bowline_formats::archive::{Limits, zip};
+
+use crate::Refusal;
+
+/// Maximum bytes of a `go.mod`, and of an archive, packed and unpacked: what the go command reads.
+pub const GO_MOD: u64 = 16 << 20;
+pub const GO_ARCHIVE: u64 = 500 << 20;
+
+const LIMITS: Limits = Limits { members: 200_000, member: GO_MOD, unpacked: GO_ARCHIVE, times: 1000, always: 64 << 20 };
+
+/// Reads the archive of a version, with `packed` bytes: its `go.mod`, or the one that the go command takes where there is none.
+///
+/// # Errors
+/// It cannot be read, is damaged or hostile, has files of something else, or its `go.mod` names another module.
+pub fn go_archive(source: impl Read + Seek, packed: u64, module: &str, version: &str) -> Result<Vec<u8>, Refusal> {
+    let mut archive = zip::Archive::read(source, packed, LIMITS)?;
+    let prefix = format!("{module}@{version}/");
+    let mut folded = BTreeSet::new();
+    for member in archive.members() {
+        let Some(path) = member.path.strip_prefix(&prefix) else {
+            return Err(Refusal::damaged(format!("has the member {:?}, which is not in {prefix:?}", member.path)));
+        };
+        // The go command refuses such archives, since some file systems have one file for both.
+        if !path.ends_with('/') && !folded.insert(path.to_lowercase()) {
+            return Err(Refusal::damaged(format!("has the file {path:?} in upper and in lower case")));
+        }
+    }
+    if folded.is_empty() {
+        return Err(Refusal::damaged("has no files"));
+    }
+    let found = archive.members().iter().find(|member| member.path.strip_prefix(&prefix) == Some("go.mod")).cloned();
+    let Some(member) = found else { return Ok(format!("module {module}\n").into_bytes()) };
+    let bytes = archive.content(&member)?;
+    match named(&text(&bytes)?) {
+        Some(named) if named == module => Ok(bytes),
+        Some(named) => Err(Refusal::damaged(format!("has a go.mod of the module {named:?}"))),
+        None => Err(Refusal::damaged("has a go.mod without a module")),
+    }
+}
+
+/// Reads a `go.mod`: the module that it names, which may be another one for copies of modules.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn go_mod(source: impl Read) -> Result<String, Refusal> {
+    let mut bytes = Vec::new();
+    source.take(GO_MOD + 1).read_to_end(&mut bytes)?;
+    named(&text(&bytes)?).ok_or_else(|| Refusal::damaged("is no go.mod: it names no module"))
+}
+
+fn text(bytes: &[u8]) -> Result<String, Refusal> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Refusal::damaged("has a go.mod that is not UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+/// The module that a `go.mod` names.
+fn named(text: &str) -> Option<String> {
+    let mut words = text.lines().flat_map(|line| line.split("//").next().unwrap_or_default().split_whitespace());
+    let mut is_block = false;
+    while let Some(word) = words.next() {
+        match word {
+            "module" => match words.next()? {
+                "(" => is_block = true,
+                path => return Some(path.trim_matches(['"', '`']).to_owned()),
+            },
+            path if is_block => return Some(path.trim_matches(['"', '`']).to_owned()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Checks that a module can have a version: the path says from the second major version on which it is.
+///
+/// # Errors
+/// It cannot; one sentence for people.
+pub fn go_major(module: &str, version: &str) -> Result<(), String> {
+    let (major, _) = version.trim_start_matches('v').split_once('.').unwrap_or((version, ""));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let last = module.rsplit('/').next().unwrap_or_default();
+    let of_gopkg = module.starts_with("gopkg.in/");
+    let end = if of_gopkg { last.rsplit_once(".v").map(|(_, end)| end) } else { last.strip_prefix('v') };
+    let of_path = end.filter(|end| is_number(end) && (of_gopkg || !matches!(*end, "0" | "1")) && module.contains('/'));
+    let fits = match of_path {
+        Some(of_path) => of_path == major && !version.ends_with("+incompatible"),
+        None if version.ends_with("+incompatible") => !matches!(major, "0" | "1"),
+        None => matches!(major, "0" | "1"),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(format!(
+        "{module} cannot have the version {version}: from v2 on, the path of a module ends with its major version, such as /v2"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_module_of_a_go_mod() {
+        for (text, wanted) in [
+            ("module example.com/a\n\ngo 1.21\n", Some("example.com/a")),
+            ("// comment\nmodule \"example.com/a\" // why\n", Some("example.com/a")),
+            ("module (\n\texample.com/a\n)\n", Some("example.com/a")),
+            ("go 1.21\nrequire example.com/b v1.0.0\n", None),
+            ("module", None),
+        ] {
+            assert_eq!(named(text).as_deref(), wanted, "{text}");
+        }
+        assert!(go_mod(&b"<html>"[..]).is_err() && go_mod(&b"\xff"[..]).is_err());
+    }
+
+    #[test]
+    fn paths_say_major_versions() {
+        for (module, version) in [
+            ("example.com/a", "v0.1.0"),
+            ("example.com/a", "v1.2.3"),
+            ("example.com/a", "v2.0.0+incompatible"),
+            ("example.com/a/v2", "v2.0.0"),
+            ("gopkg.in/yaml.v1", "v1.0.0"),
+            ("example.com/v1", "v1.0.0"),
+        ] {
+            assert_eq!(go_major(module, version), Ok(()), "{module} {version}");
+        }
+        for (module, version) in [
+            ("example.com/a", "v2.0.0"),
+            ("example.com/a", "v1.0.0+incompatible"),
+            ("example.com/a/v2", "v1.0.0"),
+            ("example.com/a/v2", "v2.0.0+incompatible"),
+            ("gopkg.in/yaml.v2", "v3.0.0"),
+        ] {
+            assert!(go_major(module, version).is_err(), "{module} {version}");
+        }
+    }
+}
