@@ -109,6 +109,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("libraries configure maven", "libraries configure maven --group acme/web"),
     ("libraries configure gradle", "libraries configure gradle --group acme/web"),
     ("libraries configure go", "libraries configure go --group acme/web"),
+    ("libraries publish go", "libraries publish go v1.2.0 tool"),
     ("libraries check", "libraries check uv.lock --organization acme"),
     ("libraries doctor", "libraries doctor web --libraries-url https://packages.example.com"),
     ("libraries why", "libraries why pkg:npm/left-pad@1.3.0 --organization acme"),

@@ -149,7 +149,7 @@ async fn what_cannot_be_counted_is_refused_and_names_need_their_capability(serve
         ("start_time=2200-01-01T00:00:00Z", "startTime"),
         ("start_time=1960-01-01T00:00:00Z&end_time=1960-01-02T00:00:00Z", "startTime"),
         ("end_time=1960-01-02T00:00:00Z", "endTime"),
-        ("ecosystem=GO", "ecosystem"),
+        ("ecosystem=DOTNET", "ecosystem"),
     ] {
         let refusal = rejected(&operator, &what(&org, query), Value::Null, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{query}");

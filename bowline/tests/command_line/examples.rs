@@ -101,6 +101,9 @@ fn write_files(home: &Path, identity_token: &str) {
     );
     std::fs::create_dir_all(home.join("web")).expect("a directory is made");
     write("web/.npmrc", "registry=https://packages.example.com/javascript/\n");
+    std::fs::create_dir_all(home.join("tool")).expect("a directory is made");
+    write("tool/go.mod", "module acme.example/tool\n");
+    write("tool/tool.go", "package tool\n");
     write("token.jwt", identity_token);
     let test = json!({ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" });
     write("tests.json", &json!([test]).to_string());

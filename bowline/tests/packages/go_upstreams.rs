@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bowline_core::{Clock as _, rfc3339};
 use bowline_testkit::golang::archive;
+use bowline_testkit::python::zip;
 use bowline_testkit::{Actor, RestReply, TestServer, each_engine};
 use serde_json::json;
 
@@ -89,6 +90,12 @@ async fn no_wrong_file_is_stored(server: &TestServer) {
     }
     let left = (number(server, "SELECT count(*) FROM upstream_files").await, stored_files(server));
     assert_eq!(left, (0, 0));
+    // A copy that replaces another module keeps the name of that.
+    let (name, go_mod) = (format!("{LIB}@v1.4.0/go.mod"), b"module example.com/original\n".to_vec());
+    let copy = zip(&[(name, go_mod)]);
+    proxy.publish(server, LIB, "v1.4.0", 30);
+    proxy.put(&format!("{LIB}/@v/v1.4.0.zip"), &copy);
+    assert_eq!(get(&client, &format!("{LIB}/@v/v1.4.0.zip")).await.body, copy);
 }
 
 async fn a_young_version_is_withheld_until_it_is_old_enough(server: &TestServer) {

@@ -6,6 +6,7 @@
 
 pub mod tar;
 pub mod zip;
+pub mod zip_writer;
 
 /// What is too much, for a kind of archive.
 #[derive(Clone, Copy, Debug)]

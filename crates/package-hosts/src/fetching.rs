@@ -32,8 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long clients wait where an old answer can be used.
 const BUDGET: Duration = Duration::from_secs(2);
-/// Times that a client looks: after the answers of up to 20 upstreams, and for a file.
-const LOOKS: usize = 24;
+/// Times that a client looks: after the answers of up to 20 upstreams, two of each for Go, and for a file.
+const LOOKS: usize = 44;
 /// Maximum bytes of a page, and of a text that an upstream says of a file.
 const PAGE: usize = 32 << 20;
 const TEXT: usize = 512;

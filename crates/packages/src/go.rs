@@ -14,9 +14,10 @@ pub const GO_ARCHIVE: u64 = 500 << 20;
 const LIMITS: Limits = Limits { members: 200_000, member: GO_MOD, unpacked: GO_ARCHIVE, times: 1000, always: 64 << 20 };
 
 /// Reads the archive of a version, with `packed` bytes: its `go.mod`, or the one that the go command takes where there is none.
+/// That of a copy that replaces a module names the other one.
 ///
 /// # Errors
-/// It cannot be read, is damaged or hostile, has files of something else, or its `go.mod` names another module.
+/// It cannot be read, is damaged or hostile, or has files of something else.
 pub fn go_archive(source: impl Read + Seek, packed: u64, module: &str, version: &str) -> Result<Vec<u8>, Refusal> {
     let mut archive = zip::Archive::read(source, packed, LIMITS)?;
     let prefix = format!("{module}@{version}/");
@@ -35,12 +36,7 @@ pub fn go_archive(source: impl Read + Seek, packed: u64, module: &str, version: 
     }
     let found = archive.members().iter().find(|member| member.path.strip_prefix(&prefix) == Some("go.mod")).cloned();
     let Some(member) = found else { return Ok(format!("module {module}\n").into_bytes()) };
-    let bytes = archive.content(&member)?;
-    match named(&text(&bytes)?) {
-        Some(named) if named == module => Ok(bytes),
-        Some(named) => Err(Refusal::damaged(format!("has a go.mod of the module {named:?}"))),
-        None => Err(Refusal::damaged("has a go.mod without a module")),
-    }
+    Ok(archive.content(&member)?)
 }
 
 /// Reads a `go.mod`: the module that it names, which may be another one for copies of modules.
@@ -50,12 +46,8 @@ pub fn go_archive(source: impl Read + Seek, packed: u64, module: &str, version: 
 pub fn go_mod(source: impl Read) -> Result<String, Refusal> {
     let mut bytes = Vec::new();
     source.take(GO_MOD + 1).read_to_end(&mut bytes)?;
-    named(&text(&bytes)?).ok_or_else(|| Refusal::damaged("is no go.mod: it names no module"))
-}
-
-fn text(bytes: &[u8]) -> Result<String, Refusal> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Refusal::damaged("has a go.mod that is not UTF-8"))?;
-    Ok(text.to_owned())
+    let text = std::str::from_utf8(&bytes).map_err(|_| Refusal::damaged("has a go.mod that is not UTF-8"))?;
+    named(text).ok_or_else(|| Refusal::damaged("has a go.mod without a module"))
 }
 
 /// The module that a `go.mod` names.
@@ -99,6 +91,34 @@ pub fn go_major(module: &str, version: &str) -> Result<(), String> {
     ))
 }
 
+/// A path or a version as addresses have it: an exclamation mark stands for upper case.
+pub fn go_escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_uppercase() {
+            escaped.push('!');
+        }
+        escaped.push(c.to_ascii_lowercase());
+    }
+    escaped
+}
+
+/// Whether a text is a version of Go as files are named by it: all three numbers after a `v`, and no build but one.
+pub fn is_go_version(text: &str) -> bool {
+    let Some(version) = text.strip_prefix('v') else { return false };
+    let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
+    let (core, pre) = version.split_once('-').map_or((version, None), |(core, pre)| (core, Some(pre)));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short = |number: &str| number == "0" || !number.starts_with('0');
+    let is_identifier =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_plain = |part: &str| is_identifier(part) && (is_short(part) || !is_number(part));
+    core.split('.').count() == 3
+        && core.split('.').all(|number| is_number(number) && is_short(number))
+        && pre.is_none_or(|pre| pre.split('.').all(is_plain))
+        && build.is_none_or(|build| build == "incompatible")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +158,22 @@ mod tests {
         ] {
             assert!(go_major(module, version).is_err(), "{module} {version}");
         }
+    }
+
+    #[test]
+    fn versions_of_go_are_whole() {
+        for version in ["v1.2.3", "v2.0.0+incompatible", "v1.0.0-rc.1", "v0.0.0-20230714214113-ca9018fc6e4b"] {
+            assert!(is_go_version(version), "{version}");
+        }
+        for other in
+            ["1.2.3", "v1.2", "v1", "v01.2.3", "v1.2.3+build", "v1.2.3-01", "master", "v1.2.3-", "v1.2.x", "v1.2.3-a/b"]
+        {
+            assert!(!is_go_version(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn upper_case_is_escaped() {
+        assert_eq!(go_escaped("github.com/Azure/SDK"), "github.com/!azure/!s!d!k");
     }
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use bowline_formats::archive::ArchiveError;
 
 pub use digest::FileFacts;
-pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_major, go_mod};
+pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_escaped, go_major, go_mod, is_go_version};
 pub use limits::MAX_METADATA;
 pub use maven::Pom;
 pub use maven_metadata::{MavenMetadata, MavenPlugin};

@@ -299,7 +299,7 @@ mod tests {
     fn kinds_and_roles() {
         assert_eq!(role_names(&[Repository::Oci]), ["registry.pull"]);
         assert_eq!(role_names(&[Repository::Python, Repository::Oci]), ["registry.pull", "libraries.python.pull"]);
-        assert_eq!(role_names(&[Repository::All]).len(), 5);
+        assert_eq!(role_names(&[Repository::All]).len(), 6);
     }
 
     #[test]

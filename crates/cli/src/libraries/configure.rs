@@ -55,7 +55,7 @@ pub struct ClientArgs {
 }
 
 /// The path of a group as addresses have it, such as `~acme:web`. The parts of a UIDP are those of its path.
-fn scope(text: &str) -> Result<String, String> {
+pub(super) fn scope(text: &str) -> Result<String, String> {
     let parts: Vec<&str> = text.split(['/', ':']).collect();
     let is_plain = |part: &&str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))

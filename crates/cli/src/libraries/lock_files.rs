@@ -57,7 +57,7 @@ impl LockFile {
         let (scope, name) = name.rsplit_once('/').map_or((None, name), |(scope, name)| (Some(scope), name));
         let purl = PackageUrl {
             kind: kind.into(),
-            namespace: scope.map(String::from).into_iter().collect(),
+            namespace: scope.iter().flat_map(|scope| scope.split('/')).map(String::from).collect(),
             name: name.into(),
             version: version.into(),
             ..PackageUrl::default()

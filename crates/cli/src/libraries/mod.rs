@@ -13,6 +13,7 @@ mod javascript_lock_files;
 mod lock_files;
 mod malware;
 mod policies;
+mod publish;
 mod why;
 
 use bowline_contract::v1::libraries as v1;
@@ -51,6 +52,9 @@ pub enum LibrariesCommand {
     /// Files with which installers and publishers use the package hosts
     #[command(subcommand)]
     Configure(configure::ConfigureCommand),
+    /// Publish packages of ecosystems whose clients do not
+    #[command(subcommand)]
+    Publish(publish::PublishCommand),
     /// Show what the policy in force would refuse of a lock file; fails if that is anything
     Check(check::CheckCommand),
     /// Show where a project gets packages past the package hosts; fails if anywhere
@@ -78,6 +82,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Cache(command) => cache::run(command).await,
         LibrariesCommand::Import(command) => import::run(command).await,
         LibrariesCommand::Configure(command) => configure::run(command),
+        LibrariesCommand::Publish(command) => publish::run(command).await,
         LibrariesCommand::Check(command) => check::run(command).await,
         LibrariesCommand::Doctor(command) => doctor::run(command),
         LibrariesCommand::Why(command) => why::run(command).await,

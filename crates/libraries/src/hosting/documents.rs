@@ -314,7 +314,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
     };
     let before = find(tx, uid, &ask.package).await?;
     if before.is_none() {
-        make_room(tx, uid).await?;
+        make_room(tx, uid, ask.language).await?;
     }
     if let Some(before) = &before
         && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
@@ -361,16 +361,20 @@ async fn insert(
     Ok(())
 }
 
-/// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names.
-async fn make_room(tx: &mut WriteTx, upstream: &Uidp) -> Result<()> {
+/// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names. Of
+/// Go, those of single versions go first: lists say since when versions are known.
+async fn make_room(tx: &mut WriteTx, upstream: &Uidp, language: Language) -> Result<()> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 LIMIT $2) AS stored";
     let params = [Value::from(upstream.as_str()), Value::Int(DOCUMENTS)];
     let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
     if count < DOCUMENTS {
         return Ok(());
     }
-    let sql = "DELETE FROM upstream_documents WHERE upstream = $1 AND package IN
-                 (SELECT package FROM upstream_documents WHERE upstream = $1 ORDER BY fetched_at LIMIT $2)";
-    tx.execute(sql, &[Value::from(upstream.as_str()), Value::Int(FORGOTTEN)]).await?;
+    let first = if language == Language::Go { "CASE WHEN package LIKE '%@%' THEN 0 ELSE 1 END, " } else { "" };
+    let sql = format!(
+        "DELETE FROM upstream_documents WHERE upstream = $1 AND package IN
+           (SELECT package FROM upstream_documents WHERE upstream = $1 ORDER BY {first}fetched_at LIMIT $2)"
+    );
+    tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(FORGOTTEN)]).await?;
     Ok(())
 }

@@ -71,18 +71,6 @@ pub(super) fn is_of_commit(version: &str) -> bool {
         && time.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A path or a version as addresses have it: an exclamation mark stands for upper case.
-pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii_uppercase() {
-            escaped.push('!');
-        }
-        escaped.push(c.to_ascii_lowercase());
-    }
-    escaped
-}
-
 impl Hosting {
     /// The versions of a module of a view.
     ///
@@ -284,8 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn upper_case_is_escaped() {
-        assert_eq!(escaped("github.com/Azure/SDK"), "github.com/!azure/!s!d!k");
+    fn keys_of_queries_have_their_module() {
         assert_eq!((module_of_key("a.b/c@latest"), module_of_key("a.b/c")), (Some("a.b/c"), None));
     }
 

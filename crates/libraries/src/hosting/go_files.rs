@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_packages::go_escaped;
 use bowline_store::{ReadTx, Row, Sql};
 use bowline_versions::order_key;
 
 use super::Hosting;
 use super::documents::{self, Ask, DocumentRow, UpstreamAccess};
 use super::files::Checksums;
-use super::go::{GoInfo, escaped, is_of_commit, key};
+use super::go::{GoInfo, is_of_commit, key};
 use super::memory::Outcome;
 use super::package::{Known, LocateFile, Located, Package, absent, of_upstream, repository, requestable, silent};
 use super::package_file::PackageFile;
@@ -178,7 +179,7 @@ pub(super) fn package(
 
 fn missing(upstream: &UpstreamAccess, (module, version): (&str, &str), name: &str) -> MissingFile {
     MissingFile {
-        url: format!("{}/{}/@v/{}", upstream.url.trim_end_matches('/'), escaped(module), escaped(name)),
+        url: format!("{}/{}/@v/{}", upstream.url.trim_end_matches('/'), go_escaped(module), go_escaped(name)),
         upstream: upstream.clone(),
         language: LANGUAGE,
         package: module.into(),

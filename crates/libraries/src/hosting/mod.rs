@@ -60,7 +60,7 @@ pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub(crate) use facts::{VersionFacts, package_facts};
 pub use files::Checksums;
-pub use go::{GoInfo, GoVersions, LATEST as GO_LATEST, escaped as go_escaped};
+pub use go::{GoInfo, GoVersions, LATEST as GO_LATEST};
 pub use java::{address as java_address, artifact as java_artifact, pom_name as java_pom_name};
 pub use java_changes::JavaDigests;
 pub use java_metadata::{JavaMetadata, Snapshot, SnapshotFile, list_time};

@@ -78,7 +78,16 @@ impl PackageHosts {
         let (of, named) = (module.to_owned(), version.to_owned());
         let read = move |source, size| go_archive(source, size, &of, &named);
         let go_mod = self.inspect((digest, stored), read).await?;
-        let go_mod = go_mod.map_err(|refusal| Refused::bad(format!("the archive {refusal}")))?;
+        let refused = |refusal| Refused::bad(format!("the archive {refusal}"));
+        let go_mod = go_mod.map_err(refused)?;
+        let named = bowline_packages::go_mod(&*go_mod).map_err(refused)?;
+        if named != module {
+            let text = format!(
+                "the archive has a go.mod of the module {named:?}: publish it under that path, or set the path of a copy by `go mod edit \
+                 -module`"
+            );
+            return Err(Refused::bad(text));
+        }
         let metadata = self.store_part(client, publishing, go_mod).await?;
         let file = NewFile {
             name: Kind::Zip.name(version),

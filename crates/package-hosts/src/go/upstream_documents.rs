@@ -6,9 +6,8 @@
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_core::{Micros, rfc3339};
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{
-    Answer, Ask, GO_LATEST, NewDocument, UpstreamDocument, UpstreamFile, go_escaped as escaped,
-};
+use bowline_libraries::hosting::{Answer, Ask, GO_LATEST, NewDocument, UpstreamDocument, UpstreamFile};
+use bowline_packages::go_escaped as escaped;
 use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use url::Url;
@@ -19,8 +18,9 @@ use crate::fetching::{self, text_of};
 /// Versions whose age is asked for, and how many at once.
 const DATED: usize = 12;
 const AT_ONCE: usize = 4;
-/// Bytes of what is said of a version.
+/// Bytes of what is said of a version, and versions of a module: some have thousands.
 const INFO: usize = 64 << 10;
+const VERSIONS: usize = 50_000;
 const ACCEPT: &str = "*/*";
 
 /// What a proxy says of a version.
@@ -45,12 +45,12 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
         Err(answer) => return Ok(answer),
     };
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
-    let body = fetching::page(opened).await?;
     let files = if query.is_empty() {
-        let mut files = listed(&body)?;
+        let mut files = listed(&fetching::page(opened).await?)?;
         set_times(hosts, ask, &mut files).await;
         files
     } else {
+        let body = opened.whole(INFO).await.map_err(|error| error.to_string())?;
         vec![described(&body, query)?]
     };
     let document = UpstreamDocument { files, ..UpstreamDocument::default() };
@@ -73,6 +73,9 @@ fn listed(body: &[u8]) -> Result<Vec<UpstreamFile>, String> {
     let mut versions: Vec<&str> = words.filter(|word| Language::Go.is_version(word)).collect();
     versions.sort_by_cached_key(|version| (Language::Go.order_key(version), *version));
     versions.dedup();
+    if versions.len() > VERSIONS {
+        return Err(format!("its list has {} versions, of which at most {VERSIONS} are read", versions.len()));
+    }
     Ok(versions.into_iter().map(|version| archive(version.to_owned(), 0)).collect())
 }
 
@@ -121,6 +124,9 @@ mod tests {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["v1.2.0.zip", "v1.10.0.zip"]);
         assert!(listed(b"").expect("a list").is_empty() && listed(b"\xff").is_err());
+        let many: String =
+            (0..=VERSIONS).flat_map(|number| ["v1.0.".into(), number.to_string(), "\n".into()]).collect();
+        assert!(listed(many.as_bytes()).is_err());
     }
 
     #[test]
