@@ -49,6 +49,7 @@ async fn a_published_version_is_listed_and_can_be_downloaded(server: &TestServer
 
 async fn versions_do_not_change(server: &TestServer) {
     let (_, client) = go_publisher(server, "acme").await;
+    client.go_publish(MODULE, PATH, "v1.1.0").await;
     client.go_publish(MODULE, PATH, "v1.0.0").await;
     let before = stored_files(server);
     let put = format!("PUT {PATH}/@v/v1.0.0.zip");
@@ -61,7 +62,9 @@ async fn versions_do_not_change(server: &TestServer) {
 
     assert_eq!(client.send(&format!("DELETE {PATH}/@v/v1.0.0.zip"), &[], &[]).await.status, 204);
     assert_eq!(client.send(&format!("DELETE {PATH}/@v/v1.0.0.zip"), &[], &[]).await.status, 404);
-    for path in ["@v/v1.0.0.zip", "@v/v1.0.0.mod", "@v/v1.0.0.info", "@v/list"] {
+    let of_another = client.send(&format!("GET {PATH}/@v/v1.1.0.mod"), &[], &[]).await;
+    assert_eq!(of_another.status, 200, "it has the same go.mod: {}", of_another.text());
+    for path in ["@v/v1.0.0.zip", "@v/v1.0.0.mod", "@v/v1.0.0.info"] {
         assert_eq!(client.send(&format!("GET {PATH}/{path}"), &[], &[]).await.status, 404, "{path}");
     }
     let again = client.send(&put, &[], &archive(MODULE, "v1.0.0", &[])).await;

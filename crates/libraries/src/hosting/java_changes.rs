@@ -171,9 +171,10 @@ pub(super) async fn remove_old_builds(
     Ok(gone)
 }
 
-/// Takes a blob out of a repository, unless a file there still has it: files of different names may have the same bytes.
+/// Takes a blob out of a repository, unless a file there still has it: files of different names may have the same bytes, or the same metadata.
 pub(super) async fn unlink_unless_named(tx: &mut WriteTx, repository: &Uidp, sha256: &str) -> Result<()> {
-    let sql = "SELECT 1 FROM hosted_files WHERE repository = $1 AND sha256 = $2 AND deleted_at IS NULL LIMIT 1";
+    let sql = "SELECT 1 FROM hosted_files
+               WHERE repository = $1 AND (sha256 = $2 OR metadata_sha256 = $2) AND deleted_at IS NULL LIMIT 1";
     let params = [Value::from(repository.as_str()), Value::from(sha256)];
     if tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.is_some() {
         return Ok(());
