@@ -21,7 +21,7 @@ const work = mkdtempSync(join(tmpdir(), 'modules.'));
 const rows = [];
 let directories = 0;
 
-/** Runs a program with nothing of this machine's settings, while this process goes on to serve. */
+/** Runs a program with nothing of this machine's settings, while this process serves. */
 function run(command, args, cwd, env = {}) {
   const clean = { HOME: `${cwd}.home`, PATH: process.env.PATH, COLUMNS: '1000', NO_COLOR: '1', ...env };
   return new Promise((resolve, reject) => {
@@ -171,16 +171,16 @@ try {
   // ---- from an upstream: the modules of another organization ------------------------------------------------
   const outer = 'out.example/outer';
   for (const version of ['v1.0.0', 'v1.1.0']) check(`another organization publishes outer ${version}`, (await publish(proxy(outside), outer, version)).status === 201);
-  const nobody = await recording();
-  servers.push(nobody.server);
-  const upstreams = [{ name: 'outside', ecosystem: 'GO', url: proxy(outside, outside.organization).url, username: outside.identity, password: outside.upstream }, { name: 'recording', ecosystem: 'GO', url: nobody.url, position: 1 }];
+  const other = await recording();
+  servers.push(other.server);
+  const upstreams = [{ name: 'outside', ecosystem: 'GO', url: proxy(outside, outside.organization).url, username: outside.identity, password: outside.upstream }, { name: 'recording', ecosystem: 'GO', url: other.url, position: 1 }];
   for (const upstream of upstreams) await call('POST', `/packageupstreams/v1/organizations/${owner.organization}:setUpstream`, { upstream });
   const mixed = await project(own, [outer, leaf], [`get ${outer}@v1.1.0`, `get ${leaf}@v1.0.0`, 'run .']);
   check('go gets modules of an upstream beside own ones', mixed.status === 0 && mixed.text.includes('outer v1.1.0') && mixed.text.includes('leaf v1.0.0'), mixed.text);
   await project(own, [], [`get ${leaf}/secret`, `get ${leaf}@v1.9.0`]);
-  check('nobody else is asked for own modules', nobody.seen.every((path) => !path.includes('leaf')), nobody.seen.join('\n'));
+  check('no other proxy is asked for own modules', other.seen.every((path) => !path.includes('leaf')), other.seen.join('\n'));
   const checked = await project({ ...own, env: { GONOSUMDB: '', GOSUMDB: 'sum.golang.org', GOPROXY: settings(own).GOPROXY } }, [], [`get ${leaf}@v1.0.0`]);
-  check('no database of checksums is asked for an own module', checked.text.includes('set GONOSUMDB=') && checked.status !== 0 && !nobody.seen.some((path) => path.includes('leaf')), checked.text);
+  check('no database of checksums is asked for an own module', checked.text.includes('set GONOSUMDB=') && checked.status !== 0 && !other.seen.some((path) => path.includes('leaf')), checked.text);
   row('get an own module without GONOSUMDB', checked);
 
   // ---- what a policy withholds -------------------------------------------------------------------------

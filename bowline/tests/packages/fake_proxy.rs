@@ -33,6 +33,13 @@ pub(crate) struct FakeProxy {
     state: Arc<Mutex<State>>,
 }
 
+impl State {
+    /// Has nothing at a path any more.
+    pub(crate) fn forget(&mut self, path: &str) {
+        self.answers.remove(path);
+    }
+}
+
 impl FakeProxy {
     pub(crate) async fn start() -> FakeProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -83,6 +83,7 @@ async fn archives_must_be_those_of_their_version(server: &TestServer) {
     let prefix = format!("{MODULE}@v1.0.0");
     let other = zip(&[member(&format!("{prefix}/go.mod"), "module example.com/other\n")]);
     let cases = archive(MODULE, "v1.0.0", &[("TOOL.go", "package tool\n")]);
+    let named = archive(MODULE, "v1.0.0", &[("a:b.go", "package tool\n")]);
     let nameless = zip(&[member(&format!("{prefix}/go.mod"), "go 1.21\n")]);
     for (bytes, why) in [
         (&good[..good.len() - 30], "is no ZIP archive"),
@@ -91,6 +92,7 @@ async fn archives_must_be_those_of_their_version(server: &TestServer) {
         (&other[..], "has a go.mod of the module \"example.com/other\""),
         (&nameless[..], "has a go.mod without a module"),
         (&cases[..], "in upper and in lower case"),
+        (&named[..], "whose name the go command does not take"),
         (&zip(&[])[..], "has no files"),
         (&b""[..], "is no ZIP archive"),
     ] {

@@ -76,6 +76,7 @@ async fn no_wrong_file_is_stored(server: &TestServer) {
     for version in ["v1.0.0", "v1.1.0", "v1.2.0"] {
         proxy.publish(server, LIB, version, 30);
     }
+    proxy.list(LIB, &[]);
     proxy.put(&format!("{LIB}/@v/v1.0.0.zip"), &archive("example.com/pub/other", "v1.0.0", &[]));
     proxy.put(&format!("{LIB}/@v/v1.0.0.mod"), b"<html></html>");
     proxy.put(&format!("{LIB}/@v/v1.1.0.zip"), b"PK");
@@ -247,18 +248,143 @@ async fn checksums_are_passed_on(server: &TestServer) {
 async fn a_version_stays_with_its_upstream(server: &TestServer) {
     let (first, second) = (FakeProxy::start().await, FakeProxy::start().await);
     let archive = second.publish(server, LIB, "v1.0.0", 30);
+    second.list(LIB, &["v1.0.0"]);
     let (org, client, owner) = installer(server, &first).await;
     second.serve(&owner, &org, "later", 1).await;
     assert_eq!(get(&client, &format!("{LIB}/@v/v1.0.0.zip")).await.body, archive);
-    first.publish(server, LIB, "v1.0.0", 30);
+    for version in ["v1.0.0", "v1.1.0"] {
+        first.publish(server, LIB, version, 30);
+    }
+    first.list(LIB, &["v1.0.0", "v1.1.0"]);
+    second.publish(server, LIB, "v1.2.0", 30);
     first.put(&format!("{LIB}/@v/v1.0.0.mod"), b"module example.com/first\n");
     server.clock().advance(Duration::from_secs(1000));
     first.seen();
     assert_eq!(get(&client, &format!("{LIB}/@v/v1.0.0.mod")).await.text(), format!("module {LIB}\n"));
     assert_eq!(first.seen(), Vec::<String>::new());
+
+    // The first one that has a list supplies all others, and what it lacks is nowhere.
+    assert_eq!(get(&client, &format!("{LIB}/@v/list")).await.text(), "v1.0.0\nv1.1.0\n");
+    assert_eq!(get(&client, &format!("{LIB}/@v/v1.1.0.zip")).await.status, 200);
+    second.seen();
+    for file in ["v1.2.0.mod", "v1.2.0.zip", "v1.2.0.info"] {
+        text(&get(&client, &format!("{LIB}/@v/{file}")).await, 404);
+    }
+    assert_eq!(second.seen(), Vec::<String>::new());
+}
+
+async fn a_list_that_was_empty_or_gone_is_an_earlier_list(server: &TestServer) {
+    let proxy = FakeProxy::start().await;
+    let (org, client, owner) = installer(server, &proxy).await;
+    bind_to("GO", &owner, &org, "ENFORCED", json!({ "name": "cooldown", "cooldownDays": 7 })).await;
+    let list = || get(&client, "example.com/pub/lib/@v/list");
+    proxy.list(LIB, &[]);
+    assert_eq!((list().await.status, list().await.text().as_str()), (200, ""));
+    let later = || server.clock().advance(Duration::from_secs(301));
+    later();
+    proxy.publish(server, LIB, "v1.0.0", 300);
+    proxy.list(LIB, &["v1.0.0"]);
+    text(&list().await, 403);
+    later();
+    proxy.state().forget(&format!("{LIB}/@v/list"));
+    text(&list().await, 404);
+    later();
+    proxy.list(LIB, &["v1.0.0"]);
+    text(&list().await, 403);
+    text(&get(&client, &format!("{LIB}/@v/v1.0.0.zip")).await, 403);
+
+    // One that cannot be asked for its list says nothing of the age of versions.
+    proxy.publish(server, "example.com/pub/other", "v1.0.0", 300);
+    proxy.state().is_down = true;
+    assert_eq!(get(&client, "example.com/pub/other/@v/v1.0.0.zip").await.status, 503);
+    let seen = proxy.seen();
+    assert!(seen.iter().all(|path| path.ends_with("/list") || path.contains("lib/")), "{seen:?}");
+
+    // What comes back is as old as before.
+    proxy.state().is_down = false;
+    server.clock().advance(Duration::from_secs(7 * DAY));
+    let client = Client::of(server, &server.actor("libraries.go.pull", &org).await).go();
+    proxy.list(LIB, &[]);
+    get(&client, &format!("{LIB}/@v/list")).await;
+    later();
+    proxy.list(LIB, &["v1.0.0"]);
+    assert_eq!(get(&client, &format!("{LIB}/@v/list")).await.text(), "v1.0.0\n");
+}
+
+async fn a_directory_that_others_use_is_not_taken(server: &TestServer) {
+    let proxy = FakeProxy::start().await;
+    let (org, client, owner) = installer(server, &proxy).await;
+    proxy.publish(server, LIB, "v1.0.0", 30);
+    proxy.list(LIB, &["v1.0.0"]);
+    assert_eq!(get(&client, &format!("{LIB}/@v/v1.0.0.zip")).await.status, 200);
+    let put = async |module: &str| {
+        let archive = archive(module, "v1.0.0", &[]);
+        client.send(&format!("PUT {module}/@v/v1.0.0.zip"), &[], &archive).await
+    };
+    let host = text(&put("example.com").await, 400);
+    assert!(host.contains("add a directory, such as example.com/tool"), "{host}");
+    for module in ["example.com/pub", LIB] {
+        let taken = text(&put(module).await, 409);
+        assert!(taken.contains("have an owner reserve this one"), "{taken}");
+    }
+    assert_eq!(put("example.com/own").await.status, 201);
+    assert_eq!(get(&client, "example.com/own/below/@v/list").await.status, 404);
+    proxy.seen();
+    assert_eq!(client.send("DELETE example.com/own/@v/v1.0.0.zip", &[], &[]).await.status, 204);
+    assert_eq!(get(&client, "example.com/own/below/@v/list").await.status, 404);
+    assert_eq!(proxy.seen(), ["example.com/own/below/@v/list"], "nothing is own below a deleted module");
+    assert_eq!(get(&client, "example.com/!own/@v/list").await.status, 404);
+    assert_eq!(proxy.seen(), Vec::<String>::new(), "its own path stays, in any case");
+    let path = format!("/packagereservations/v1/organizations/{org}:createReservation");
+    let reserved = owner.rest("POST", &path, Some(json!({ "ecosystem": "GO", "pattern": "example.com/pub" }))).await;
+    assert_eq!(reserved.status, 200, "{}", reserved.text());
+    assert_eq!(put("example.com/pub").await.status, 201);
+}
+
+async fn reports_and_exceptions_hold_in_any_case(server: &TestServer) {
+    let proxy = FakeProxy::start().await;
+    let (org, client, owner) = installer(server, &proxy).await;
+    let module = "example.com/Pub/Lib";
+    let escaped = "example.com/!pub/!lib";
+    proxy.describe(server, escaped, ("v1.0.0", "v1.0.0"), 1);
+    proxy.put(&format!("{escaped}/@v/v1.0.0.zip"), &archive(module, "v1.0.0", &[]));
+    proxy.list(escaped, &["v1.0.0"]);
+    bind_to("GO", &owner, &org, "ENFORCED", json!({ "name": "rules", "cooldownDays": 7 })).await;
+    let zip = async || get(&client, &format!("{escaped}/@v/v1.0.0.zip")).await;
+    assert!(text(&zip().await, 403).contains("is younger than 7 days"));
+    let exception =
+        json!({ "purl": "pkg:golang/example.com/pub/lib@v1.0.0", "justification": "CVE-2026-7", "hours": 1 });
+    let path = format!("/packageexceptions/v1/organizations/{org}:createException");
+    let created = owner.rest("POST", &path, Some(exception)).await;
+    assert_eq!(created.status, 200, "{}", created.text());
+    assert_eq!(zip().await.status, 200);
+    let entry = json!({
+        "malid": "MAL-1", "packageName": "example.com/PUB/lib", "ecosystem": "Go", "scope": "MALWARE_SCOPE_PACKAGE",
+        "source": "operator",
+    });
+    let operator = server.operator().await;
+    let imported = operator.rest("POST", "/catalog/v1/malware:import", Some(json!({ "entries": [entry] }))).await;
+    assert_eq!(imported.status, 200, "{}", imported.text());
+    assert!(text(&zip().await, 403).contains("is reported as malware"));
+}
+
+async fn a_version_without_a_path_of_its_major_is_marked(server: &TestServer) {
+    let proxy = FakeProxy::start().await;
+    let (_, client, _) = installer(server, &proxy).await;
+    let marked = "v2.0.0+incompatible";
+    let archive = proxy.publish(server, LIB, marked, 30);
+    proxy.describe(server, LIB, ("v2.0.0", marked), 30);
+    proxy.list(LIB, &[marked]);
+    assert_eq!(get(&client, &format!("{LIB}/@v/v2.0.0.info")).await.json()["Version"], marked);
+    assert_eq!(get(&client, &format!("{LIB}/@v/{marked}.zip")).await.body, archive);
+    text(&get(&client, &format!("{LIB}/@v/v2.0.0.zip")).await, 404);
 }
 
 each_engine!(
+    a_list_that_was_empty_or_gone_is_an_earlier_list,
+    a_directory_that_others_use_is_not_taken,
+    reports_and_exceptions_hold_in_any_case,
+    a_version_without_a_path_of_its_major_is_marked,
     a_file_of_an_upstream_is_requested_once,
     no_wrong_file_is_stored,
     a_young_version_is_withheld_until_it_is_old_enough,

@@ -124,6 +124,11 @@ impl Language {
         normalized
     }
 
+    /// A name as reports of malware are compared by it: hosts of Go's modules serve one under any spelling.
+    pub(super) fn reported(self, name: &str) -> String {
+        if self == Language::Go { name.to_lowercase() } else { self.normalized(name) }
+    }
+
     /// A name as organizations reserve it: in any case, since a question for a misspelled name tells others what it is.
     pub(super) fn owned(self, name: &str) -> String {
         self.normalized(name).to_lowercase()

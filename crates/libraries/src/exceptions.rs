@@ -11,7 +11,7 @@ use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::{EXCEPTION_APPROVAL, PACKAGE_EXCEPTION};
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 use super::ecosystems::Language;
 use super::policy::decide::Exception;
@@ -187,13 +187,13 @@ pub(super) async fn of_package(
     (language, package): (Language, &str),
     now: Micros,
 ) -> Result<Vec<ExceptionRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM package_exceptions
-         WHERE parent = $1 AND ecosystem = $2 AND package = $3 AND ends_at > $4 AND approver <> '' ORDER BY uid"
-    );
-    let params =
-        [Value::from(organization.as_str()), Value::Int(language.number()), Value::from(package), Value::Int(now)];
-    tx.query(&sql, &params, ExceptionRow::read).await
+    let mut sql = Sql::new(format!("SELECT {COLUMNS} FROM package_exceptions"));
+    sql.bind(" WHERE parent = ", organization.as_str()).bind(" AND ecosystem = ", language.number());
+    // Package URLs of Go are in lower case, and modules are not.
+    let folded = package.to_lowercase();
+    let (column, name) = if language == Language::Go { ("lower(package)", &*folded) } else { ("package", package) };
+    sql.bind(&format!(" AND {column} = "), name).bind(" AND ends_at > ", now).push(" AND approver <> '' ORDER BY uid");
+    tx.query(&sql.text, &sql.params, ExceptionRow::read).await
 }
 
 /// The exception of a version that is in force; of several, the one that ends last.

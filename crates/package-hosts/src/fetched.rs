@@ -23,8 +23,7 @@ impl PackageHosts {
     pub(crate) async fn fetched(&self, fetch: &Fetch) -> Result<(), Problem> {
         let wanted = &fetch.file;
         match wanted.language {
-            Language::Java => return self.fetched_java(wanted).await,
-            Language::Go => return self.fetched_go(wanted).await,
+            Language::Java | Language::Go => return self.fetched_whole(wanted).await,
             Language::Python | Language::JavaScript => {}
         }
         let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
@@ -48,8 +47,24 @@ impl PackageHosts {
         kept
     }
 
-    /// The response with a file that is fetched whole; absent if the upstream has none, which is noted.
-    pub(crate) async fn opened(&self, wanted: &MissingFile) -> Result<Option<Opened>, Problem> {
+    /// Fetches a file of which nothing says what it is before it is here, and keeps it, or notes that the upstream has none.
+    async fn fetched_whole(&self, wanted: &MissingFile) -> Result<(), Problem> {
+        let Some(opened) = self.opened(wanted).await? else { return Ok(()) };
+        let id = hex(&random_bytes::<16>());
+        let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
+        let kept = if wanted.language == Language::Go {
+            self.stored_go(wanted, &mut upload, &id, opened).await
+        } else {
+            self.stored_java(wanted, &mut upload, &id, opened).await
+        };
+        if kept.is_err() {
+            self.abandon(&id).await;
+        }
+        kept
+    }
+
+    /// The response with such a file; absent if the upstream has none, which is noted.
+    async fn opened(&self, wanted: &MissingFile) -> Result<Option<Opened>, Problem> {
         let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
         let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
         match opened.status() {

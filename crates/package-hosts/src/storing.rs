@@ -1,10 +1,12 @@
 //! Files on their way into storage: noted while they grow, inspected once they are there, removed when nothing names them.
 
+use axum::body::Body;
 use bowline_authn::crypto::random_bytes;
 use bowline_content::{Algorithm, BlobSource, ContentError, Digest, Stored};
 use bowline_core::{Error, hex};
+use bowline_fronts::body::parts;
 use bowline_libraries::hosting::{
-    HostClient, NewBlob, NewFile, OpenUpload, Protocol, Published, Publishing, StoredBlob,
+    Checksums, HostClient, NewBlob, NewFile, OpenUpload, Protocol, Published, Publishing, StoredBlob,
 };
 use bowline_packages::Refusal;
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use tokio::sync::Mutex;
 
 use crate::PackageHosts;
 use crate::answers::Refused;
+use crate::checksums::{Hasher, hashed};
 
 /// Maximum bytes of a file.
 pub(crate) const FILE: u64 = 16 << 30;
@@ -23,6 +26,16 @@ pub(crate) struct Growth<'a> {
     pub(crate) size: u64,
     /// Why it was ended.
     pub(crate) error: Option<Error>,
+}
+
+/// A file that a publisher sent, whose bytes are durable.
+pub(crate) struct Received {
+    /// The publisher after the body was read.
+    pub(crate) client: HostClient,
+    pub(crate) digest: Digest,
+    pub(crate) stored: Stored,
+    pub(crate) content: NewBlob,
+    pub(crate) checksums: Checksums,
 }
 
 /// Whether no row has the new bytes, so that they can go. Of a database that fails, that is unknown: garbage collection
@@ -61,24 +74,63 @@ impl PackageHosts {
         })
     }
 
-    /// Stores a file that is published while it arrives.
+    /// Stores a file of at most so many bytes that is published while it arrives.
     pub(crate) async fn append_published<E: Send>(
         &self,
         publishing: &mut Publishing,
         id: &str,
         parts: impl Stream<Item = Result<Bytes, E>> + Send,
+        most: u64,
     ) -> Result<(), Refused> {
-        let limit = publishing.upload.room().unwrap_or(FILE).min(FILE);
+        let limit = publishing.upload.room().unwrap_or(most).min(most);
         let quota = publishing.upload.exceeded_quota();
         let growth = Mutex::new(Growth { upload: &mut publishing.upload, size: 0, error: None });
         let appended = self.content.append(id, None, self.noted(parts, &growth), Algorithm::Sha256, limit).await;
         match (appended, growth.into_inner().error) {
             (Ok(_), _) => Ok(()),
             (Err(_), Some(error)) => Err(Refused::from(error)),
-            (Err(ContentError::TooLarge(most)), _) if most < FILE => {
-                Err(quota.map_or_else(|| ContentError::TooLarge(most).into(), Refused::from))
+            (Err(ContentError::TooLarge(limit)), _) if limit < most => {
+                Err(quota.map_or_else(|| ContentError::TooLarge(limit).into(), Refused::from))
             }
             (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Receives a file of at most so many bytes that is published whole, and whose digest no one said.
+    pub(crate) async fn receive_whole(
+        &self,
+        client: &HostClient,
+        publishing: &mut Publishing,
+        id: &str,
+        (body, most): (Body, u64),
+    ) -> Result<Received, Refused> {
+        self.content.begin(id)?;
+        let hasher = Mutex::new(Hasher::new());
+        self.append_published(publishing, id, hashed(parts(body, None), &hasher), most).await?;
+        let client = client.renewed()?;
+        let (sha256, checksums) = hasher.into_inner().finish();
+        let invalid = |_| Error::internal("a digest of this server does not parse");
+        let digest = Digest::parse(&format!("sha256:{sha256}")).map_err(invalid)?;
+        let stored = self.content.finish(id, &digest).await?;
+        let content = NewBlob { sha256, blob: blob(&stored), upload: id.into() };
+        Ok(Received { client, digest, stored, content, checksums })
+    }
+
+    /// What became of a file that was received; false if it was there with the same bytes. Bytes that no row has go.
+    pub(crate) async fn settled(
+        &self,
+        received: &Received,
+        published: Result<Published, Refused>,
+    ) -> Result<bool, Refused> {
+        if has_no_row(&published) {
+            self.drop_bytes(&received.digest, &received.stored.upload).await;
+        }
+        match published? {
+            Published::Same => Ok(false),
+            Published::New(replaced) => {
+                self.drop_replaced(&replaced).await;
+                Ok(true)
+            }
         }
     }
 

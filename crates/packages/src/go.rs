@@ -13,7 +13,7 @@ pub const GO_ARCHIVE: u64 = 500 << 20;
 
 const LIMITS: Limits = Limits { members: 200_000, member: GO_MOD, unpacked: GO_ARCHIVE, times: 1000, always: 64 << 20 };
 
-/// Reads the archive of a version, with `packed` bytes: its `go.mod`, or the one that the go command takes where there is none.
+/// Reads the archive of a version, with `packed` bytes: its `go.mod`, or the one that the go command takes without one.
 /// That of a copy that replaces a module names the other one.
 ///
 /// # Errors
@@ -26,6 +26,9 @@ pub fn go_archive(source: impl Read + Seek, packed: u64, module: &str, version: 
         let Some(path) = member.path.strip_prefix(&prefix) else {
             return Err(Refusal::damaged(format!("has the member {:?}, which is not in {prefix:?}", member.path)));
         };
+        if !path.trim_end_matches('/').split('/').all(is_file_name) {
+            return Err(Refusal::damaged(format!("has the file {path:?}, whose name the go command does not take")));
+        }
         // The go command refuses such archives, since some file systems have one file for both.
         if !path.ends_with('/') && !folded.insert(path.to_lowercase()) {
             return Err(Refusal::damaged(format!("has the file {path:?} in upper and in lower case")));
@@ -39,10 +42,16 @@ pub fn go_archive(source: impl Read + Seek, packed: u64, module: &str, version: 
     Ok(archive.content(&member)?)
 }
 
+/// Whether a part of a path is one that the go command unpacks: letters, digits, and signs that all file systems have.
+fn is_file_name(part: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || " !#$%&()+,-.=@[]^_{}~".contains(c);
+    !part.is_empty() && part.chars().all(is_plain) && !part.ends_with('.')
+}
+
 /// Reads a `go.mod`: the module that it names, which may be another one for copies of modules.
 ///
 /// # Errors
-/// It cannot be read, or is none.
+/// It cannot be read, or names no module.
 pub fn go_mod(source: impl Read) -> Result<String, Refusal> {
     let mut bytes = Vec::new();
     source.take(GO_MOD + 1).read_to_end(&mut bytes)?;

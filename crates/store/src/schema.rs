@@ -330,4 +330,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0061_package_exceptions.sql"),
         postgres: include_str!("../migrations/postgres/0061_package_exceptions.sql"),
     },
+    Migration {
+        version: 62,
+        name: "own_names",
+        sqlite: include_str!("../migrations/sqlite/0062_own_names.sql"),
+        postgres: include_str!("../migrations/postgres/0062_own_names.sql"),
+    },
 ];

@@ -1,7 +1,9 @@
 //! `bowline libraries publish`: packages of ecosystems whose clients do not publish.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use bowline_client::put_file;
 use bowline_formats::archive::zip_writer::Writer;
@@ -17,7 +19,7 @@ use crate::session::Access;
 /// `bowline libraries publish`.
 #[derive(Subcommand)]
 pub enum PublishCommand {
-    /// Publish a version of a Go module
+    /// Publish a version of a Go module: in a working tree of git, the files that it tracks
     Go(GoArgs),
 }
 
@@ -69,6 +71,9 @@ async fn go(args: GoArgs) -> Result<(), CliError> {
     go_major(&module, version).map_err(CliError::Option)?;
     let mut files = Vec::new();
     collect(directory, "", LEVELS, &mut files)?;
+    if let Some(tracked) = tracked(directory)? {
+        files.retain(|file| tracked.contains(file));
+    }
     files.sort();
     if args.dry_run {
         return crate::print(&files.iter().flat_map(|file| [file.as_str(), "\n"]).collect::<String>());
@@ -103,11 +108,30 @@ fn collect(directory: &Path, above: &str, levels: usize, files: &mut Vec<String>
             let deeper = levels.checked_sub(1);
             let deeper = deeper.ok_or_else(|| CliError::Option(format!("{path}: too many directories")))?;
             collect(&entry.path(), &format!("{path}/"), deeper, files)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && !SKIPPED.contains(&name) {
             files.push(path);
         }
     }
     Ok(())
+}
+
+/// The files that git tracks in a directory, by their paths in it: others, such as those with secrets, are not published. Absent
+/// outside of a working tree.
+fn tracked(directory: &Path) -> Result<Option<BTreeSet<String>>, CliError> {
+    let whole = directory.canonicalize().map_err(|source| CliError::File { path: directory.to_owned(), source })?;
+    // In a further working tree it is a file.
+    let has_git = |above: &Path| above.join(".git/HEAD").exists() || above.join(".git").is_file();
+    if !whole.ancestors().any(has_git) {
+        return Ok(None);
+    }
+    let listed = Command::new("git").arg("-C").arg(&whole).args(["ls-files", "-z", "--cached"]).output();
+    let failed = |why: &str| CliError::Option(format!("git cannot list what it tracks of {}: {why}", whole.display()));
+    let listed = listed.map_err(|error| failed(&error.to_string()))?;
+    if !listed.status.success() {
+        return Err(failed(String::from_utf8_lossy(&listed.stderr).trim()));
+    }
+    let paths = String::from_utf8(listed.stdout).map_err(|_| failed("a path is not UTF-8"))?;
+    Ok(Some(paths.split('\0').filter(|path| !path.is_empty()).map(String::from).collect()))
 }
 
 /// The archive of files, all of which lie below a prefix.
@@ -145,9 +169,25 @@ mod tests {
         collect(directory.path(), "", LEVELS, &mut files).expect("files");
         files.sort();
         assert_eq!(files, ["go.mod", "sub/x.go"]);
+        assert_eq!(tracked(directory.path()).expect("no working tree"), None);
         let archive = archived(directory.path(), &files, "acme.example/tool@v1.0.0/").expect("an archive");
         let length = archive.len() as u64;
         let read = bowline_packages::go_archive(std::io::Cursor::new(archive), length, "acme.example/tool", "v1.0.0");
         assert_eq!(read.expect("an archive"), b"module acme.example/tool\n");
+    }
+
+    #[test]
+    fn what_git_does_not_track_is_not_published() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("go.mod"), "module acme.example/tool\n").expect("a file is written");
+        std::fs::write(directory.path().join(".env"), "SECRET=x\n").expect("a file is written");
+        let git = |words: &[&str]| {
+            let status = Command::new("git").arg("-C").arg(directory.path()).args(words).status().expect("git runs");
+            assert!(status.success(), "{words:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["add", "go.mod"]);
+        let found = tracked(directory.path()).expect("git lists files").expect("a working tree");
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["go.mod"]);
     }
 }

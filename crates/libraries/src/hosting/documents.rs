@@ -28,6 +28,9 @@ const USABLE: Micros = 7 * 24 * 3600 * SECOND;
 /// Documents of an upstream, and how many are forgotten at once where there are as many.
 const DOCUMENTS: i64 = 10_000;
 const FORGOTTEN: i64 = 100;
+/// Which documents of Go are forgotten first.
+const GO_FIRST: &str = "CASE WHEN d.package LIKE '%@%' THEN 0 WHEN EXISTS (SELECT 1 FROM upstream_files f
+  WHERE f.upstream = d.upstream AND f.package = d.package) THEN 2 ELSE 1 END,";
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -167,7 +170,7 @@ impl DocumentRow {
 
     /// Whether the upstream has the package; it may have had it once.
     pub(super) fn has_files(&self) -> bool {
-        !self.document.files.is_empty()
+        self.document.files.iter().any(|file| !file.gone)
     }
 
     pub(super) fn files(&self, language: Language) -> Vec<PackageFile> {
@@ -190,10 +193,10 @@ impl DocumentRow {
             url: file.url.clone(),
             checksums: Checksums::default(),
         };
-        self.document.files.iter().map(file).collect()
+        self.document.files.iter().filter(|file| !file.gone).map(file).collect()
     }
 
-    /// The files as the upstream says of them.
+    /// The files as the upstream says of them, also those that are gone.
     pub(super) fn upstream_files(&self) -> &[UpstreamFile] {
         &self.document.files
     }
@@ -210,7 +213,8 @@ impl DocumentRow {
 
     /// Why a new document is not believed in place of this one: distributors sometimes answer with old pages.
     fn contradicts(&self, new: &NewDocument) -> Option<&'static str> {
-        let (before, after) = (self.document.files.len(), new.document.files.len());
+        let is_there = |file: &&UpstreamFile| !file.gone;
+        let (before, after) = (self.document.files.iter().filter(is_there).count(), new.document.files.len());
         match () {
             () if new.is_quarantined => None,
             () if self.head.serial > new.serial && new.serial > 0 => Some("it is older than the stored one"),
@@ -302,11 +306,19 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         Answer::Absent => {
             // Without files: the name stays this upstream's, and no later one supplies it.
             let [upstream, package] = key;
-            let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $3,
+            let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $5,
                          fetched_at = $4
                        WHERE upstream = $1 AND package = $2";
-            let nothing = UpstreamDocument::default().encode_to_vec();
-            let params = [upstream, package, Value::from(&nothing), Value::Int(now - FRESH + memory::ABSENT)];
+            let before = find(tx, uid, &ask.package).await?.filter(|_| ask.language == Language::Go);
+            let nothing = before.as_ref().map(go_times::all_gone).unwrap_or_default().encode_to_vec();
+            let no_manifests: &[u8] = &[];
+            let params = [
+                upstream,
+                package,
+                Value::from(&nothing),
+                Value::Int(now - FRESH + memory::ABSENT),
+                Value::from(no_manifests),
+            ];
             return Ok((tx.execute(sql, &params).await? == 0).then_some(Outcome::Absent));
         }
         Answer::Failed => return Ok(Some(Outcome::Failed)),
@@ -345,7 +357,7 @@ async fn insert(
                  last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
                  fetched_at = excluded.fetched_at, manifests = excluded.manifests";
     let mut document = new.document.clone();
-    go_times::set_first_seen(tx, ask, before, &mut document, now).await?;
+    go_times::complete(tx, ask, before, &mut document, now).await?;
     let document = document.encode_to_vec();
     let params = [
         Value::from(ask.upstream.uid.as_str()),
@@ -362,7 +374,7 @@ async fn insert(
 }
 
 /// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names. Of
-/// Go, those of single versions go first: lists say since when versions are known.
+/// Go, those of single versions go first, and lists of modules in use last: they say since when versions are known.
 async fn make_room(tx: &mut WriteTx, upstream: &Uidp, language: Language) -> Result<()> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 LIMIT $2) AS stored";
     let params = [Value::from(upstream.as_str()), Value::Int(DOCUMENTS)];
@@ -370,10 +382,10 @@ async fn make_room(tx: &mut WriteTx, upstream: &Uidp, language: Language) -> Res
     if count < DOCUMENTS {
         return Ok(());
     }
-    let first = if language == Language::Go { "CASE WHEN package LIKE '%@%' THEN 0 ELSE 1 END, " } else { "" };
+    let first = if language == Language::Go { GO_FIRST } else { "" };
     let sql = format!(
         "DELETE FROM upstream_documents WHERE upstream = $1 AND package IN
-           (SELECT package FROM upstream_documents WHERE upstream = $1 ORDER BY {first}fetched_at LIMIT $2)"
+           (SELECT d.package FROM upstream_documents d WHERE d.upstream = $1 ORDER BY {first} d.fetched_at LIMIT $2)"
     );
     tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(FORGOTTEN)]).await?;
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::package::is_own;
+use super::own_names::is_own;
 use super::{documents, upstream_files, upstreams};
 use crate::ecosystems::Language;
 

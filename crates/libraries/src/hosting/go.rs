@@ -2,15 +2,15 @@
 //!
 //! Of an upstream, two documents are stored: the list of a module under its path, and what a version or another query leads to
 //! under `path@query`. The latter says when the commit of a version was made; `go_times` says how old the version is by both.
-//! Files are pinned by the bytes that came first. A version comes from the first upstream that has it.
+//! Files are pinned by the bytes that came first. Versions come from the first upstream that has a list of the module.
 
-use bowline_core::{Error, Micros, Reason};
+use bowline_core::{Error, Micros};
 use bowline_store::ReadTx;
 
 use super::documents::UpstreamAccess;
 use super::gate::Gate;
-use super::go_files::{Answered, answered, gauged, hosted, listed, package};
-use super::package::{Located, Package, absent, is_own, repository, requestable};
+use super::go_files::{Answered, answered, gauged, hosted, listed, supplier};
+use super::package::{Located, Package, absent, repository, requestable};
 use super::protocols::Go;
 use super::serving::FileName;
 use super::views::View;
@@ -58,14 +58,18 @@ pub(super) fn module_of_key(key: &str) -> Option<&str> {
     key.split_once('@').map(|(module, _)| module)
 }
 
-/// Whether a version is made of a commit, and in no list: it ends with a time and the beginning of a hash.
+/// Whether a version is made of a commit, and in no list: after a version without a tag, or after a tag and a zero, come a time and
+/// the beginning of a hash.
 pub(super) fn is_of_commit(version: &str) -> bool {
     let version = version.strip_suffix("+incompatible").unwrap_or(version);
-    let mut parts = version.rsplitn(3, '-');
-    let (hash, time) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let time = time.rsplit('.').next().unwrap_or_default();
-    parts.next().is_some()
-        && hash.len() == 12
+    let Some((core, rest)) = version.split_once('-') else { return false };
+    let Some((before, hash)) = rest.rsplit_once('-').filter(|(_, hash)| hash.len() == 12) else { return false };
+    let (tag, time) = before.rsplit_once('.').map_or((None, before), |(tag, time)| (Some(tag), time));
+    let is_made = match tag {
+        None => core.ends_with(".0.0"),
+        Some(tag) => tag == "0" || tag.ends_with(".0"),
+    };
+    is_made
         && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
         && time.len() == 14
         && time.bytes().all(|byte| byte.is_ascii_digit())
@@ -150,32 +154,23 @@ impl Hosting {
         self.file::<Go>(client, path, (module, &file), false).await
     }
 
-    /// The upstreams that may be asked for the checksum of a module, or for what the database of checksums says of itself.
+    /// The upstreams that may be asked for the checksum of a module, or for what the database of checksums says of itself: none for
+    /// the organization's own modules, which no database of others has.
     ///
     /// # Errors
-    /// The caller may not read there, or the module is the organization's own, which no database of others has.
+    /// The caller may not read there.
     pub async fn go_checksum_upstreams(
         &self,
         client: &HostClient,
         path: Option<&str>,
         module: Option<&str>,
     ) -> std::result::Result<Vec<UpstreamAccess>, HostError> {
-        let of = (self.clone(), client.clone(), path.map(str::to_owned), module.map(str::to_owned));
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), module.unwrap_or_default().to_owned());
         let read = self.pipeline.db.read(move |tx| {
             let (hosting, client, path, module) = of.clone();
             Box::pin(async move {
                 let organization = View::open::<Go>(tx, &client, path.as_deref()).await?.scope.root();
-                if let Some(module) = &module
-                    && is_own(tx, &organization, LANGUAGE, module).await?
-                {
-                    let text = format!(
-                        "{module} is of the organization, so no database of checksums is asked for it: set GONOSUMDB={module}, \
-                         or a pattern of such modules"
-                    );
-                    return Err(Error::new(Reason::NotFound, text).into());
-                }
-                let name = module.as_deref().unwrap_or_default();
-                Ok(requestable(tx, &hosting, &organization, (LANGUAGE, name)).await?)
+                Ok(requestable(tx, &hosting, &organization, (LANGUAGE, &module)).await?)
             })
         });
         read.await
@@ -239,17 +234,19 @@ async fn described(
         let info = GoInfo { version: file.version.clone(), time: file.uploaded_at.unwrap_or_default() };
         return Ok(Located::Here((package, info)));
     }
-    for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, module)).await? {
-        match answered(tx, hosting, &upstream, (module, &query), now).await? {
-            Answered::Absent => {}
-            Answered::Ask(ask) => return Ok(Located::Ask(ask)),
-            Answered::Here(info, file) => {
-                let package = package(module, upstream.uid.clone(), Some(upstream), vec![*file]);
-                return Ok(Located::Here((gauged(tx, package).await?, info)));
-            }
+    let upstream = match supplier(tx, hosting, view, (module, &query), now).await? {
+        Located::Here(upstream) => upstream,
+        Located::Ask(ask) => return Ok(Located::Ask(ask)),
+        Located::Fetch(file) => return Err(Error::internal(format!("{} was to be fetched", file.name)).into()),
+    };
+    match answered(tx, hosting, &upstream, (module, &query), now).await? {
+        Answered::Absent => Err(absent(&key(module, &query)).into()),
+        Answered::Ask(ask) => Ok(Located::Ask(ask)),
+        Answered::Here(info, file) => {
+            let package = Package::of_files(module, upstream.uid.clone(), Some(upstream), vec![*file]);
+            Ok(Located::Here((gauged(tx, package).await?, info)))
         }
     }
-    Err(absent(&key(module, &query)).into())
 }
 
 #[cfg(test)]
@@ -266,7 +263,15 @@ mod tests {
         ] {
             assert!(is_of_commit(version), "{version}");
         }
-        for version in ["v1.2.3", "v1.2.3-rc.1", "v1.2.3-20230714214113", "v1.0.0-a-b", "v1.0.0-2023-ca9018fc6e4b"] {
+        for version in [
+            "v1.2.3",
+            "v1.2.3-rc.1",
+            "v1.2.3-20230714214113",
+            "v1.0.0-a-b",
+            "v1.0.0-2023-ca9018fc6e4b",
+            "v1.5.0-20200101000000-abcdefabcdef",
+            "v1.5.0-rc1.20200101000000-abcdefabcdef",
+        ] {
             assert!(!is_of_commit(version), "{version}");
         }
     }

@@ -1,7 +1,5 @@
 //! Where modules of Go, their versions and their files lie: in a group of the view, or at an upstream.
 
-use std::collections::BTreeMap;
-
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_packages::go_escaped;
 use bowline_store::{ReadTx, Row, Sql};
@@ -9,8 +7,7 @@ use bowline_versions::order_key;
 
 use super::Hosting;
 use super::documents::{self, Ask, DocumentRow, UpstreamAccess};
-use super::files::Checksums;
-use super::go::{GoInfo, is_of_commit, key};
+use super::go::{GoInfo, key};
 use super::memory::Outcome;
 use super::package::{Known, LocateFile, Located, Package, absent, of_upstream, repository, requestable, silent};
 use super::package_file::PackageFile;
@@ -34,20 +31,65 @@ pub(super) async fn listed(
     if let Some(repository) = repository(tx, view, module).await? {
         return Ok(Located::Here((hosted(tx, &repository.uid, module, None).await?, None)));
     }
+    let (upstream, stale) = match upstream_of(tx, hosting, view, (module, true), now).await? {
+        Located::Here(found) => found,
+        Located::Ask(ask) => return Ok(Located::Ask(ask)),
+        Located::Fetch(file) => return Ok(Located::Fetch(file)),
+    };
+    let document = documents::find(tx, &upstream.uid, module).await?;
+    let package = of_upstream(tx, LANGUAGE, &upstream, (module, document.as_ref()), false).await?;
+    let had_versions = document.is_some_and(|document| !document.upstream_files().is_empty());
+    if package.files.is_empty() && had_versions {
+        return Err(absent(module));
+    }
+    Ok(Located::Here((package, stale)))
+}
+
+/// The first upstream that has a list of a module, if only once, and how old that is where it cannot be asked. The list comes before
+/// everything else of a module: by it the age of versions is known from now on, and no later upstream supplies what it lacks.
+/// Without `is_fresh`, an old list is good enough.
+async fn upstream_of(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (module, is_fresh): (&str, bool),
+    now: Micros,
+) -> Result<Located<(UpstreamAccess, Option<Micros>)>> {
     for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, module)).await? {
         let head = documents::find_head(tx, &upstream.uid, module).await?;
-        let stale = match Known::of(hosting, &upstream.uid, module, head, now) {
-            Known::Fresh(_) => None,
-            Known::Old(head) => Some(now.saturating_sub(head.fetched_at)),
-            Known::Absent => continue,
+        if head.is_some() && !is_fresh {
+            return Ok(Located::Here((upstream, None)));
+        }
+        match Known::of(hosting, &upstream.uid, module, head, now) {
+            Known::Fresh(_) => return Ok(Located::Here((upstream, None))),
+            Known::Old(head) => return Ok(Located::Here((upstream, Some(now.saturating_sub(head.fetched_at))))),
+            Known::Absent => {}
             Known::Silent => return Err(silent(&upstream)),
             Known::Unasked(head) => return Ok(Located::Ask(Box::new(Ask::new(upstream, (LANGUAGE, module), head)))),
-        };
-        let document = documents::find(tx, &upstream.uid, module).await?;
-        let package = of_upstream(tx, LANGUAGE, &upstream, (module, document.as_ref()), false).await?;
-        return Ok(Located::Here((package, stale)));
+        }
     }
     Err(absent(module))
+}
+
+/// The upstream that supplies a version: the one whose archive of it is stored, else the module's.
+pub(super) async fn supplier(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (module, version): (&str, &str),
+    now: Micros,
+) -> Result<Located<UpstreamAccess>> {
+    let archive = format!("{version}.zip");
+    for upstream in requestable(tx, hosting, &view.scope.root(), (LANGUAGE, module)).await? {
+        if upstream_files::stored_file(tx, &upstream.uid, module, &archive).await?.is_some() {
+            return Ok(Located::Here(upstream));
+        }
+    }
+    Ok(match upstream_of(tx, hosting, view, (module, false), now).await? {
+        Located::Here((upstream, _)) => Located::Here(upstream),
+        Located::Ask(ask) => Located::Ask(ask),
+        Located::Fetch(file) => Located::Fetch(file),
+    })
 }
 
 /// What an upstream says of a query.
@@ -66,15 +108,6 @@ pub(super) async fn answered(
     now: Micros,
 ) -> Result<Answered> {
     let is_version = LANGUAGE.is_version(query);
-    if is_version && !is_of_commit(query) {
-        // The list first, by which the age of versions is known from now on.
-        let head = documents::find_head(tx, &upstream.uid, module).await?;
-        if head.is_none()
-            && let Known::Unasked(head) = Known::of(hosting, &upstream.uid, module, head, now)
-        {
-            return Ok(Answered::Ask(Box::new(Ask::new(upstream.clone(), (LANGUAGE, module), head))));
-        }
-    }
     let key = key(module, query);
     let document = documents::find(tx, &upstream.uid, &key).await?;
     if let Some(document) = document.as_ref().filter(|document| is_version && document.has_files()) {
@@ -115,45 +148,29 @@ impl LocateFile for Go {
         if let Some(repository) = repository(tx, view, module).await? {
             return Ok(Located::Here(hosted(tx, &repository.uid, module, Some(version)).await?));
         }
-        let upstreams = requestable(tx, hosting, &view.scope.root(), (LANGUAGE, module)).await?;
-        let home = home(tx, &upstreams, module, version).await?;
-        for upstream in upstreams.iter().filter(|upstream| home.as_ref().is_none_or(|home| upstream.uid == *home)) {
-            let found = if let Some(stored) = upstream_files::stored_file(tx, &upstream.uid, module, &file.name).await?
-            {
-                stored.file(LANGUAGE)
-            } else if Go::is_gated(&file.name) {
-                match answered(tx, hosting, upstream, (module, version), now).await? {
-                    Answered::Absent => continue,
-                    Answered::Ask(ask) => return Ok(Located::Ask(ask)),
-                    Answered::Here(_, file) => PackageFile { digest: String::new(), ..*file },
-                }
-            } else {
-                unfetched(version, &file.name)
-            };
-            let missing = missing(upstream, (module, version), &file.name);
-            if !found.is_stored && hosting.memory.outcome(&upstream.uid, &missing.path(), now) == Some(Outcome::Absent)
-            {
-                continue;
+        let upstream = match supplier(tx, hosting, view, (module, version), now).await? {
+            Located::Here(upstream) => upstream,
+            Located::Ask(ask) => return Ok(Located::Ask(ask)),
+            Located::Fetch(file) => return Ok(Located::Fetch(file)),
+        };
+        let missing = missing(&upstream, (module, version), &file.name);
+        let found = if let Some(stored) = upstream_files::stored_file(tx, &upstream.uid, module, &file.name).await? {
+            stored.file(LANGUAGE)
+        } else if hosting.memory.outcome(&upstream.uid, &missing.path(), now) == Some(Outcome::Absent) {
+            return Err(absent(&key(module, &file.name)));
+        } else if Go::is_gated(&file.name) {
+            match answered(tx, hosting, &upstream, (module, version), now).await? {
+                Answered::Absent => return Err(absent(&key(module, &file.name))),
+                Answered::Ask(ask) => return Ok(Located::Ask(ask)),
+                Answered::Here(_, file) => PackageFile { digest: String::new(), ..*file },
             }
-            let found = PackageFile { url: missing.url, ..found };
-            let package = package(module, upstream.uid.clone(), Some(upstream.clone()), vec![found]);
-            return Ok(Located::Here(gauged(tx, package).await?));
-        }
-        Err(absent(&key(module, &file.name)))
+        } else {
+            PackageFile::unfetched(LANGUAGE, version, &file.name)
+        };
+        let found = PackageFile { url: missing.url, ..found };
+        let package = Package::of_files(module, upstream.uid.clone(), Some(upstream), vec![found]);
+        Ok(Located::Here(gauged(tx, package).await?))
     }
-}
-
-/// The upstream that a version came from before, whatever an earlier one has later.
-async fn home(tx: &mut ReadTx, upstreams: &[UpstreamAccess], module: &str, version: &str) -> Result<Option<Uidp>> {
-    for upstream in upstreams {
-        for end in ["zip", "mod"] {
-            let name = format!("{version}.{end}");
-            if upstream_files::stored_file(tx, &upstream.uid, module, &name).await?.is_some() {
-                return Ok(Some(upstream.uid.clone()));
-            }
-        }
-    }
-    Ok(None)
 }
 
 /// The package with what reports of malware say of its files.
@@ -168,51 +185,9 @@ pub(super) async fn gauged(tx: &mut ReadTx, mut package: Package) -> Result<Pack
     Ok(package)
 }
 
-pub(super) fn package(
-    name: &str,
-    repository: Uidp,
-    upstream: Option<UpstreamAccess>,
-    files: Vec<PackageFile>,
-) -> Package {
-    Package { name: name.into(), repository, upstream, files, tags: BTreeMap::new() }
-}
-
 fn missing(upstream: &UpstreamAccess, (module, version): (&str, &str), name: &str) -> MissingFile {
-    MissingFile {
-        url: format!("{}/{}/@v/{}", upstream.url.trim_end_matches('/'), go_escaped(module), go_escaped(name)),
-        upstream: upstream.clone(),
-        language: LANGUAGE,
-        package: module.into(),
-        name: name.into(),
-        version: version.into(),
-        digest: String::new(),
-        size: None,
-        is_metadata: false,
-        is_free_to_stream: false,
-        logged: Vec::new(),
-        served: None,
-        published_at: None,
-    }
-}
-
-/// A file of which nothing is known but its name.
-fn unfetched(version: &str, name: &str) -> PackageFile {
-    PackageFile {
-        name: name.into(),
-        version: version.into(),
-        sort_key: order_key(LANGUAGE.scheme(), version),
-        license: String::new(),
-        size: None,
-        digest: String::new(),
-        metadata_sha256: String::new(),
-        requires_python: String::new(),
-        uploaded_at: None,
-        yanked: None,
-        is_malware: false,
-        is_stored: false,
-        url: String::new(),
-        checksums: Checksums::default(),
-    }
+    let url = format!("{}/{}/@v/{}", upstream.url.trim_end_matches('/'), go_escaped(module), go_escaped(name));
+    MissingFile::whole(upstream, LANGUAGE, (module, version, name), url)
 }
 
 /// The versions that a group published of a module, the lowest first: their archives, and where one version is named also its
@@ -238,7 +213,7 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, module: &str, ver
             uploaded_at: Some(row.int(4)?),
             metadata_sha256: row.text(5)?,
             is_stored: true,
-            ..unfetched(&of, &name)
+            ..PackageFile::unfetched(LANGUAGE, &of, &name)
         })
     };
     let mut files = tx.query(&sql.text, &sql.params, read).await?;
@@ -251,5 +226,5 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, module: &str, ver
             ..archive.clone()
         }));
     }
-    Ok(package(module, repository.clone(), None, files))
+    Ok(Package::of_files(module, repository.clone(), None, files))
 }

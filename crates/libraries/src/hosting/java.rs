@@ -4,8 +4,6 @@
 //! that the version exists, since when, and its license. Another file is pinned by the bytes that came first. Versions come from the
 //! first upstream that has them.
 
-use std::collections::BTreeMap;
-
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
@@ -110,7 +108,7 @@ impl LocateFile for Maven {
             for file in &mut files {
                 file.license.clone_from(&license);
             }
-            return Ok(Located::Here(package(name, repository.uid, None, files)));
+            return Ok(Located::Here(Package::of_files(name, repository.uid, None, files)));
         }
         match pom(tx, hosting, view, wanted, now).await? {
             Pom::Nowhere => Err(absent(&file.name)),
@@ -143,7 +141,7 @@ async fn beside(
         if hosting.memory.outcome(&upstream.uid, &missing.path(), now).is_some() {
             return Err(absent(&file.name));
         }
-        PackageFile { url: missing.url, ..unfetched(wanted.version, &file.name) }
+        PackageFile { url: missing.url, ..PackageFile::unfetched(LANGUAGE, wanted.version, &file.name) }
     };
     let names = std::collections::BTreeSet::from([wanted.package]);
     let withheld = malware::withheld_of(tx, LANGUAGE, &names).await?;
@@ -151,11 +149,7 @@ async fn beside(
     // The POM's license counts for all files, and the later date: a file may come to an old version today.
     let uploaded_at = described.uploaded_at.max(found.uploaded_at);
     let found = PackageFile { license, uploaded_at, is_malware, ..found };
-    Ok(Located::Here(package(wanted.package, upstream.uid.clone(), Some(upstream), vec![found])))
-}
-
-fn package(name: &str, repository: Uidp, upstream: Option<UpstreamAccess>, files: Vec<PackageFile>) -> Package {
-    Package { name: name.into(), repository, upstream, files, tags: BTreeMap::new() }
+    Ok(Located::Here(Package::of_files(wanted.package, upstream.uid.clone(), Some(upstream), vec![found])))
 }
 
 /// The POM of a version at upstreams.
@@ -188,41 +182,8 @@ async fn pom(tx: &mut ReadTx, hosting: &Hosting, view: &View, of: Coordinates<'_
 }
 
 fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> MissingFile {
-    MissingFile {
-        url: address(&upstream.url, of.package, name),
-        upstream: upstream.clone(),
-        language: LANGUAGE,
-        package: of.package.into(),
-        name: name.into(),
-        version: of.version.into(),
-        digest: String::new(),
-        size: None,
-        is_metadata: false,
-        is_free_to_stream: false,
-        logged: Vec::new(),
-        served: None,
-        published_at: None,
-    }
-}
-
-/// A file of which nothing is known but its name.
-pub(super) fn unfetched(version: &str, name: &str) -> PackageFile {
-    PackageFile {
-        name: name.into(),
-        version: version.into(),
-        sort_key: order_key(LANGUAGE.scheme(), version),
-        license: String::new(),
-        size: None,
-        digest: String::new(),
-        metadata_sha256: String::new(),
-        requires_python: String::new(),
-        uploaded_at: None,
-        yanked: None,
-        is_malware: false,
-        is_stored: false,
-        url: String::new(),
-        checksums: Checksums::default(),
-    }
+    let url = address(&upstream.url, of.package, name);
+    MissingFile::whole(upstream, LANGUAGE, (of.package, of.version, name), url)
 }
 
 /// The license of a version, where that matters.
@@ -302,7 +263,7 @@ async fn hosted(tx: &mut ReadTx, repository: &Uidp, of: Coordinates<'_>) -> Resu
             uploaded_at: Some(row.int(6)?),
             checksums: Checksums { md5: row.text(7)?, sha1: row.text(8)?, sha512: row.text(9)? },
             is_stored: true,
-            ..unfetched(of.version, "")
+            ..PackageFile::unfetched(LANGUAGE, of.version, "")
         };
         Ok::<_, Error>((file, row.text(10)?))
     };

@@ -253,11 +253,11 @@ async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Result<Packag
             license: row.text(1)?,
             uploaded_at: Some(row.int(2)?),
             is_stored: true,
-            ..java::unfetched(&version, &version)
+            ..PackageFile::unfetched(LANGUAGE, &version, &version)
         })
     };
     let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
-    Ok(Package { name: name.into(), repository: repository.clone(), upstream: None, files, tags: BTreeMap::new() })
+    Ok(Package::of_files(name, repository.clone(), None, files))
 }
 
 /// The plugins of a group of Maven that repositories have, by the short names that their artifacts give them.

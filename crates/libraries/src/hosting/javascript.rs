@@ -7,7 +7,8 @@ use bowline_core::{Error, Micros, Result};
 use bowline_store::ReadTx;
 
 use super::gate::Gate;
-use super::package::{Package, absent, is_own};
+use super::own_names::is_own;
+use super::package::{Package, absent};
 use super::package_file::PackageFile;
 use super::pages::RenderedPage;
 use super::protocols::Npm;

@@ -24,6 +24,7 @@ mod javascript_changes;
 mod manifests;
 mod memory;
 mod notes;
+mod own_names;
 mod package;
 mod package_file;
 mod packed;

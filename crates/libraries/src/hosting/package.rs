@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use bowline_core::rfc3339::{self, Digits};
-use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
-use bowline_store::{ReadTx, Row, Sql, Value};
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
+use bowline_store::{ReadTx, Row, Value};
 
 use super::documents::{self, Ask, DocumentHead, DocumentRow, UpstreamAccess};
 use super::files::Checksums;
@@ -20,7 +20,7 @@ use super::served::ServedVersion;
 use super::serving::FileName;
 use super::upstream_files::MissingFile;
 use super::views::View;
-use super::{Hosting, reservations, upstream_files, upstreams};
+use super::{Hosting, own_names, upstream_files, upstreams};
 use crate::ecosystems::Language;
 use crate::malware;
 
@@ -59,6 +59,16 @@ pub(super) enum Revision {
 }
 
 impl Package {
+    /// A package of some files, without tags.
+    pub(super) fn of_files(
+        name: &str,
+        repository: Uidp,
+        upstream: Option<UpstreamAccess>,
+        files: Vec<PackageFile>,
+    ) -> Package {
+        Package { name: name.into(), repository, upstream, files, tags: BTreeMap::new() }
+    }
+
     pub(super) fn is_hosted(&self) -> bool {
         self.upstream.is_none()
     }
@@ -251,7 +261,7 @@ pub(super) async fn requestable(
     organization: &Uidp,
     (language, name): (Language, &str),
 ) -> Result<Vec<UpstreamAccess>> {
-    if is_own(tx, organization, language, name).await? {
+    if own_names::is_own(tx, organization, language, name).await? {
         return Ok(Vec::new());
     }
     let rows = upstreams::of_organization(tx, organization.as_str()).await?;
@@ -306,45 +316,6 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
     let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
     let (name, repository) = (name.to_owned(), repository.clone());
     Ok(Package { name, repository, upstream: None, files, tags: BTreeMap::new() })
-}
-
-/// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
-/// A name in another case is one too, and of Go one below an own module, as which its packages are looked for: the question alone
-/// would tell others what it is.
-pub(super) async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Language, name: &str) -> Result<bool> {
-    let names = language.with_those_above(name);
-    let UidRange { lower, upper } = UidRange::below(organization.as_str());
-    let mut sql = Sql::new("SELECT 1 FROM hosted_files");
-    sql.bind(" WHERE repository >= ", &lower).bind(" AND repository < ", &upper);
-    let published: Vec<String> = names.iter().map(|name| language.published(name)).collect();
-    sql.bind_list(" AND package IN ", published.iter().map(Value::from)).push(" LIMIT 1");
-    let published = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
-    Ok(published.is_some() || reservations::has(tx, organization.as_str(), language, &names).await?)
-}
-
-/// Refuses to publish the first file of a package whose name an upstream is known to have: it would take the upstream's
-/// package from the whole organization. The upstream is not asked, which would tell others the name.
-pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Language, name: &str) -> Result<()> {
-    let organization = group.root();
-    if is_own(tx, &organization, language, name).await? {
-        return Ok(());
-    }
-    for row in upstreams::of_organization(tx, organization.as_str()).await? {
-        if row.language != language {
-            continue;
-        }
-        let document = documents::find(tx, &row.uid, name).await?;
-        let is_known = document.is_some_and(|document| document.has_files());
-        if is_known || upstream_files::count(tx, &row.uid, name).await? > 0 {
-            let text = format!(
-                "the upstream {} has a package {name}, which the organization installs: publish under another name, or \
-                 have an owner reserve this one",
-                row.name
-            );
-            return Err(Error::new(Reason::AlreadyExists, text));
-        }
-    }
-    Ok(())
 }
 
 /// The package as its document and the files that are stored say. A stored file keeps its digest, whatever the document says

@@ -1,8 +1,10 @@
 //! A file of a package, wherever it comes from.
 
 use bowline_core::Micros;
+use bowline_versions::order_key;
 
 use super::files::Checksums;
+use crate::ecosystems::Language;
 
 /// A file of a package.
 #[derive(Clone, Debug)]
@@ -32,6 +34,26 @@ pub(super) struct PackageFile {
 }
 
 impl PackageFile {
+    /// A file of which nothing is known but its name.
+    pub(super) fn unfetched(language: Language, version: &str, name: &str) -> PackageFile {
+        PackageFile {
+            name: name.into(),
+            version: version.into(),
+            sort_key: order_key(language.scheme(), version),
+            license: String::new(),
+            size: None,
+            digest: String::new(),
+            metadata_sha256: String::new(),
+            requires_python: String::new(),
+            uploaded_at: None,
+            yanked: None,
+            is_malware: false,
+            is_stored: false,
+            url: String::new(),
+            checksums: Checksums::default(),
+        }
+    }
+
     /// Whether it had been published at a time; without one, whether it is there now.
     pub(super) fn is_of(&self, moment: Option<Micros>) -> bool {
         moment.is_none_or(|moment| self.uploaded_at.is_some_and(|at| at <= moment))

@@ -8,7 +8,7 @@ use bowline_versions::order_key;
 
 use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
-use super::{HostClient, HostError, Hosting, java_changes, manifests, package, repositories, tags, views};
+use super::{HostClient, HostError, Hosting, java_changes, manifests, own_names, repositories, tags, views};
 use crate::ecosystems::Language;
 
 /// A file on its way to a group.
@@ -162,7 +162,7 @@ async fn publish<P: Protocol>(
     if let Some(before) = files::find(tx, &repository, &file.package, &file.name).await? {
         return same(&before, &row).map(|()| Published::Same);
     }
-    package::require_name(tx, group, language, &file.package).await?;
+    own_names::require_name(tx, group, language, &file.package).await?;
     let stored = version(tx, &repository, &file.package, &row.sort_key).await?;
     if let Some(stored) =
         stored.as_deref().filter(|stored| file.manifest.is_some() || is_other_spelling::<P>(stored, file))

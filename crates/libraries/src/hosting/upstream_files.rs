@@ -39,6 +39,30 @@ pub struct MissingFile {
 }
 
 impl MissingFile {
+    /// A file of which nothing is known but its address, so that it is fetched whole: of a package and version, by its name.
+    pub(super) fn whole(
+        upstream: &UpstreamAccess,
+        language: Language,
+        (package, version, name): (&str, &str, &str),
+        url: String,
+    ) -> MissingFile {
+        MissingFile {
+            upstream: upstream.clone(),
+            language,
+            package: package.into(),
+            name: name.into(),
+            version: version.into(),
+            url,
+            digest: String::new(),
+            size: None,
+            is_metadata: false,
+            is_free_to_stream: false,
+            logged: Vec::new(),
+            served: None,
+            published_at: None,
+        }
+    }
+
     /// What its absence is remembered by: package and name.
     pub(super) fn path(&self) -> String {
         format!("{} {}", self.package, self.name)

@@ -19,7 +19,7 @@ use crate::answers::{Refused, set, typed};
 const ANSWER: usize = 1 << 20;
 
 impl PackageHosts {
-    /// What a database says at a path.
+    /// What a database says at a path: the first upstream that passes it on.
     pub(super) async fn checksums(
         &self,
         client: &HostClient,
@@ -27,32 +27,50 @@ impl PackageHosts {
         (database, path): (&str, &str),
     ) -> Result<Response, Refused> {
         let module = looked_up(path).transpose().map_err(|()| nowhere())?;
+        let mut silent = None;
         for upstream in self.hosting.go_checksum_upstreams(client, scope, module.as_deref()).await? {
             let _slot = self.slot(upstream.organization()).await?;
-            if let Some(body) = self.passed_on(&upstream, database, path).await? {
-                let mut response = typed(StatusCode::OK, "application/octet-stream", body);
-                set(&mut response, header::CACHE_CONTROL, "private, no-cache");
-                return Ok(response);
+            match self.passed_on(&upstream, database, path).await {
+                Ok(Some(body)) => {
+                    let mut response = typed(StatusCode::OK, "application/octet-stream", body);
+                    set(&mut response, header::CACHE_CONTROL, "private, no-cache");
+                    return Ok(response);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let (upstream, reason) = (&upstream.name, error.reason());
+                    tracing::warn!(upstream, database, %error, reason, "checksums were not passed on");
+                    silent = silent.or(Some(upstream.clone()));
+                }
             }
         }
-        let text = format!("no upstream passes on what {database} says there");
+        if let Some(upstream) = silent {
+            let text = format!("the upstream {upstream} does not say what {database} has: try again");
+            return Err(Error::new(Reason::Unavailable, text).into());
+        }
+        // The same of own modules and of others: it tells no one which of them there are.
+        let text = module.map_or_else(
+            || format!("no upstream passes on what {database} says there"),
+            |module| format!("{database} says nothing of {module} here: for a module of the organization, set GONOSUMDB={module}, or a pattern of such modules"),
+        );
         Err(Refused::new(StatusCode::NOT_FOUND, text))
     }
 
-    /// What an upstream passes on; absent if it does not.
-    async fn passed_on(&self, upstream: &UpstreamAccess, database: &str, path: &str) -> Result<Option<Bytes>, Refused> {
-        let failed = |error: FetchError| {
-            tracing::warn!(upstream = upstream.name, database, %error, reason = error.reason(), "checksums were not passed on");
-            let text = format!("the upstream {} does not say what {database} has: try again", upstream.name);
-            Refused::from(Error::new(Reason::Unavailable, text))
-        };
+    /// What an upstream passes on; absent if it does not, by whatever refusal.
+    async fn passed_on(
+        &self,
+        upstream: &UpstreamAccess,
+        database: &str,
+        path: &str,
+    ) -> Result<Option<Bytes>, FetchError> {
         let address = format!("{}/sumdb/{database}/{path}", upstream.url.trim_end_matches('/'));
-        let url = Url::parse(&address).map_err(|_| failed(FetchError::InvalidUrl))?;
-        let (opened, _) = self.fetching.client.get(upstream, &url, &HeaderMap::new()).await.map_err(failed)?;
+        let url = Url::parse(&address).map_err(|_| FetchError::InvalidUrl)?;
+        let (opened, _) = self.fetching.client.get(upstream, &url, &HeaderMap::new()).await?;
         match opened.status() {
-            StatusCode::OK => opened.whole(ANSWER).await.map(Some).map_err(failed),
-            StatusCode::NOT_FOUND | StatusCode::GONE => Ok(None),
-            status => Err(failed(FetchError::Status(status.as_u16()))),
+            StatusCode::OK => opened.whole(ANSWER).await.map(Some),
+            StatusCode::NOT_IMPLEMENTED => Ok(None),
+            status if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => Ok(None),
+            status => Err(FetchError::Status(status.as_u16())),
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Files of other proxies: fetched whole, since nothing says what they are before, and pinned.
 
-use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::Opened;
 use bowline_content::{Digest, Stored};
-use bowline_core::hex;
 use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload};
 use bowline_packages::{GO_ARCHIVE, GO_MOD, Refusal, go_archive, go_mod};
 
@@ -12,19 +10,8 @@ use crate::fetched::Problem;
 use crate::storing::blob;
 
 impl PackageHosts {
-    /// Fetches a file and keeps it, or notes that the upstream has none.
-    pub(crate) async fn fetched_go(&self, wanted: &MissingFile) -> Result<(), Problem> {
-        let Some(opened) = self.opened(wanted).await? else { return Ok(()) };
-        let id = hex(&random_bytes::<16>());
-        let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
-        let kept = self.stored_go(wanted, &mut upload, &id, opened).await;
-        if kept.is_err() {
-            self.abandon(&id).await;
-        }
-        kept
-    }
-
-    async fn stored_go(
+    /// Stores a file that is fetched, and keeps it if it is one of its version.
+    pub(crate) async fn stored_go(
         &self,
         wanted: &MissingFile,
         upload: &mut OpenUpload,
@@ -33,6 +20,9 @@ impl PackageHosts {
     ) -> Result<(), Problem> {
         let most = if is_go_mod(&wanted.name) { GO_MOD } else { GO_ARCHIVE };
         let (sha256, _) = self.append_whole(upload, id, opened, most).await?;
+        if !wanted.digest.is_empty() && wanted.digest != format!("sha256:{sha256}") {
+            return Err(Problem::Wrong("has other bytes than before"));
+        }
         let digest = Digest::parse(&format!("sha256:{sha256}")).map_err(|_| Problem::Wrong("has no digest"))?;
         let stored = self.content.finish(id, &digest).await?;
         let kept = self.keep_go(wanted, (&digest, id), &stored).await;

@@ -132,7 +132,7 @@ fn checksums(database: &str, path: &str) -> Option<Target> {
     (is_host && is_path && is_known).then_some(target)
 }
 
-/// The module whose checksum is looked up; absent for other paths, and if it is none.
+/// The module whose checksum is looked up; absent for other paths. An error if it is not the path of a module.
 pub(super) fn looked_up(path: &str) -> Option<Result<String, ()>> {
     let (module, _) = path.strip_prefix("lookup/")?.split_once('@').unwrap_or((path, ""));
     Some(module_of(&[module]).ok_or(()))

@@ -3,10 +3,9 @@
 //! Bytes are compared with the SHA-1 that the upstream says, and pinned: a file that is here is never asked for again.
 
 use axum::http::{HeaderMap, Method, StatusCode};
-use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
 use bowline_content::{Digest, Stored};
-use bowline_core::{Micros, hex};
+use bowline_core::Micros;
 use bowline_libraries::hosting::{FetchedFacts, MissingFile, OpenUpload, Withheld, java_pom_name};
 use bowline_packages::{MAX_METADATA, Pom};
 use url::Url;
@@ -23,19 +22,8 @@ use crate::storing::{FILE, blob};
 const DIGEST: usize = 1024;
 
 impl PackageHosts {
-    /// Fetches a file and keeps it, or notes that the upstream has none.
-    pub(crate) async fn fetched_java(&self, wanted: &MissingFile) -> Result<(), Problem> {
-        let Some(opened) = self.opened(wanted).await? else { return Ok(()) };
-        let id = hex(&random_bytes::<16>());
-        let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
-        let kept = self.stored_java(wanted, &mut upload, &id, opened).await;
-        if kept.is_err() {
-            self.abandon(&id).await;
-        }
-        kept
-    }
-
-    async fn stored_java(
+    /// Stores a file that is fetched, and keeps it if its SHA-1 is the one that the upstream says.
+    pub(crate) async fn stored_java(
         &self,
         wanted: &MissingFile,
         upload: &mut OpenUpload,

@@ -7,21 +7,17 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use bowline_authn::crypto::random_bytes;
 use bowline_content::{Digest, Stored};
-use bowline_core::{Error, hex};
+use bowline_core::hex;
 use bowline_fronts::body::parts;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{
-    HostClient, Maven, NewBlob, NewFile, NewPom, Published, Publishing, SNAPSHOT, java_artifact,
-};
+use bowline_libraries::hosting::{HostClient, Maven, NewFile, NewPom, Published, Publishing, SNAPSHOT, java_artifact};
 use futures_util::StreamExt as _;
-use tokio::sync::Mutex;
 
 use super::target::{Checksum, LIST, Target};
 use super::{digest_text, nowhere};
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
-use crate::checksums::{Hasher, hashed};
-use crate::storing::{blob, has_no_row};
+use crate::storing::FILE;
 
 /// Bytes of a digest, with the name that some write after it, and of a list.
 const DIGEST: usize = 1024;
@@ -82,37 +78,22 @@ impl PackageHosts {
         id: &str,
         body: Body,
     ) -> Result<bool, Refused> {
-        self.content.begin(id)?;
-        let hasher = Mutex::new(Hasher::new());
-        self.append_published(publishing, id, hashed(parts(body, None), &hasher)).await?;
-        let client = client.renewed()?;
-        let (sha256, checksums) = hasher.into_inner().finish();
-        let invalid = |_| Error::internal("a digest of this server does not parse");
-        let digest = Digest::parse(&format!("sha256:{sha256}")).map_err(invalid)?;
-        let stored = self.content.finish(id, &digest).await?;
+        let received = self.receive_whole(client, publishing, id, (body, FILE)).await?;
         let file = NewFile {
             name: name.into(),
             package: package.into(),
             version: version.into(),
             license: String::new(),
             requires_python: String::new(),
-            content: NewBlob { sha256, blob: blob(&stored), upload: id.into() },
+            content: received.content.clone(),
             metadata: None,
             manifest: None,
-            checksums,
+            checksums: received.checksums.clone(),
             pom: None,
         };
-        let published = self.describe_and_publish(&client, publishing, file, (&digest, &stored)).await;
-        if has_no_row(&published) {
-            self.drop_bytes(&digest, &stored.upload).await;
-        }
-        match published? {
-            Published::Same => Ok(false),
-            Published::New(replaced) => {
-                self.drop_replaced(&replaced).await;
-                Ok(true)
-            }
-        }
+        let of = (&received.digest, &received.stored);
+        let published = self.describe_and_publish(&received.client, publishing, file, of).await;
+        self.settled(&received, published).await
     }
 
     async fn describe_and_publish(

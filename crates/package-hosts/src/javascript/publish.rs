@@ -26,7 +26,7 @@ use super::scanner::{Scanned, ScannedFile, Scanner};
 use crate::PackageHosts;
 use crate::answers::Refused;
 use crate::fetching::line;
-use crate::storing::{blob, has_no_row};
+use crate::storing::{FILE, blob, has_no_row};
 
 /// Maximum characters of the name of a new package, and of a version.
 const NAME: usize = 214;
@@ -195,7 +195,7 @@ impl PackageHosts {
             let mut reading = reading.lock().await;
             reading.read(&part).map_err(|refused| reading.refused = Some(refused))
         });
-        let appended = self.append_published(publishing, id, decoded).await;
+        let appended = self.append_published(publishing, id, decoded, FILE).await;
         let reading = reading.into_inner();
         if let Some(refused) = reading.refused {
             return Err(refused);

@@ -19,7 +19,7 @@ use multer::Field;
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
 use crate::forms::FormReader;
-use crate::storing::{blob, has_no_row};
+use crate::storing::{FILE, blob, has_no_row};
 
 /// Maximum bytes of a field that is read.
 const FIELD: usize = 1 << 10;
@@ -106,7 +106,7 @@ impl PackageHosts {
             return Err(Refused::bad("the form has two files: send one at a time"));
         }
         require_file_name(&name)?;
-        self.append_published(publishing, id, field).await?;
+        self.append_published(publishing, id, field, FILE).await?;
         Ok(name)
     }
 

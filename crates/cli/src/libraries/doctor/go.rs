@@ -29,7 +29,7 @@ pub(super) fn variable(name: &str, value: &str) -> Sources {
 fn add(found: &mut Sources, name: &str, value: &str) {
     let parts = |separators: &'static [char]| value.split(separators).map(str::trim).filter(|part| !part.is_empty());
     match name {
-        // The command goes on to the next one where a module is absent, and `off` ends the list.
+        // The command asks the next one where a module is absent, and `off` ends the list.
         "GOPROXY" => {
             for (number, proxy) in parts(&[',', '|']).take_while(|proxy| *proxy != "off").enumerate() {
                 if number == 0 {
