@@ -44,6 +44,8 @@ mod publishing;
 mod reaching;
 #[path = "packages/support.rs"]
 mod support;
+#[path = "packages/trusted_publishing.rs"]
+mod trusted_publishing;
 #[path = "packages/upstream_faults.rs"]
 mod upstream_faults;
 #[path = "packages/upstreams.rs"]

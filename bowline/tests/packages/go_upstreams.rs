@@ -165,6 +165,7 @@ async fn own_modules_are_never_requested(server: &TestServer) {
     let proxy = FakeProxy::start().await;
     let (org, client, owner) = installer(server, &proxy).await;
     client.go_publish("git.acme.example/team/tool", "git.acme.example/team/tool", "v1.0.0").await;
+    client.go_publish("git.acme.example/Team/kit", "git.acme.example/!team/kit", "v1.0.0").await;
     let path = format!("/packagereservations/v1/organizations/{org}:createReservation");
     let reservation = json!({ "ecosystem": "GO", "pattern": "github.com/acme/*" });
     let reserved = owner.rest("POST", &path, Some(reservation)).await;
@@ -173,6 +174,8 @@ async fn own_modules_are_never_requested(server: &TestServer) {
         "git.acme.example/team/tool/@v/v1.1.0.zip",
         "git.acme.example/team/tool/secret/@v/list",
         "git.acme.example/team/tool/secret/@latest",
+        "git.acme.example/team/kit/@v/v1.1.0.zip",
+        "git.acme.example/!t!e!a!m/kit/secret/@v/list",
         "github.com/acme/@v/list",
         "github.com/acme/secret/@v/list",
         "github.com/!acme/secret/@v/v1.0.0.info",

@@ -24,6 +24,8 @@ pub enum TokenClass {
     Id,
     /// Sent along with a delivered event.
     Webhook,
+    /// What a token of a CI system says, for the upload of packages alone.
+    Publishing,
 }
 
 impl TokenClass {
@@ -33,6 +35,7 @@ impl TokenClass {
             Self::Access => "at+jwt",
             Self::Id => "id+jwt",
             Self::Webhook => "webhook+jwt",
+            Self::Publishing => "publishing+jwt",
         }
     }
 }
@@ -48,7 +51,7 @@ pub struct Narrowing {
     pub scopes: Vec<String>,
 }
 
-/// The claims of a token of this server, of any class: access, refresh and id tokens.
+/// The claims of a token of this server, of any class: access, refresh, id and publishing tokens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessClaims {
     /// URL of this server's issuer.
@@ -90,7 +93,7 @@ pub struct AccessClaims {
     pub good_for: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal: Option<Value>,
-    /// Claims of the upstream sign-in: `{email, name, picture, ..}`.
+    /// Claims of the upstream sign-in: `{email, name, picture, ..}`; of a publishing token, all of the presented token's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<Value>,
 }

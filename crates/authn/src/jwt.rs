@@ -90,39 +90,49 @@ fn read_header(header: &Map<String, Value>) -> Result<Header, TokenError> {
 /// never be accepted: algorithm none or symmetric, keys in the header, `crit`, a missing `iss`, `sub` or `exp`.
 pub fn parse_unverified(token: &str) -> Result<Presented, TokenError> {
     let parts = split(token)?;
-    let claims = object(parts.payload)?;
-    let text = |name: &str| match claims.get(name) {
-        None => Err(TokenError::MissingClaim),
-        Some(Value::String(text)) if text.is_empty() => Err(TokenError::MissingClaim),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(_) => Err(TokenError::Malformed),
-    };
-    let seconds = |name: &str| match claims.get(name) {
-        None => Ok(None),
-        // Fractions are allowed (RFC 7519); the cast saturates.
-        Some(Value::Number(n)) => {
-            n.as_i64().or_else(|| n.as_f64().map(|f| f.floor() as i64)).map(Some).ok_or(TokenError::Malformed)
-        }
-        Some(_) => Err(TokenError::Malformed),
-    };
-    let audiences = match claims.get("aud") {
-        None => Vec::new(),
-        Some(Value::String(one)) => vec![one.clone()],
-        Some(Value::Array(many)) => {
-            many.iter().map(|a| a.as_str().map(str::to_owned).ok_or(TokenError::Malformed)).collect::<Result<_, _>>()?
-        }
-        Some(_) => return Err(TokenError::Malformed),
-    };
-    Ok(Presented {
-        issuer: text("iss")?,
-        subject: text("sub")?,
-        audiences,
-        expiry: seconds("exp")?.ok_or(TokenError::MissingClaim)?,
-        not_before: seconds("nbf")?,
-        issued_at: seconds("iat")?,
-        header: parts.header,
-        claims,
-    })
+    Presented::of_claims(parts.header, object(parts.payload)?)
+}
+
+impl Presented {
+    /// What these claims say.
+    ///
+    /// # Errors
+    /// A claim that every token needs is missing, or of a wrong type.
+    pub fn of_claims(header: Header, claims: Map<String, Value>) -> Result<Presented, TokenError> {
+        let text = |name: &str| match claims.get(name) {
+            None => Err(TokenError::MissingClaim),
+            Some(Value::String(text)) if text.is_empty() => Err(TokenError::MissingClaim),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(_) => Err(TokenError::Malformed),
+        };
+        let seconds = |name: &str| match claims.get(name) {
+            None => Ok(None),
+            // Fractions are allowed (RFC 7519); the cast saturates.
+            Some(Value::Number(n)) => {
+                n.as_i64().or_else(|| n.as_f64().map(|f| f.floor() as i64)).map(Some).ok_or(TokenError::Malformed)
+            }
+            Some(_) => Err(TokenError::Malformed),
+        };
+        let audiences = match claims.get("aud") {
+            None => Vec::new(),
+            Some(Value::String(one)) => vec![one.clone()],
+            Some(Value::Array(many)) => many
+                .iter()
+                .map(|a| a.as_str().map(str::to_owned).ok_or(TokenError::Malformed))
+                .collect::<Result<_, _>>()?,
+            Some(_) => return Err(TokenError::Malformed),
+        };
+        Ok(Presented {
+            issuer: text("iss")?,
+            subject: text("sub")?,
+            audiences,
+            expiry: seconds("exp")?.ok_or(TokenError::MissingClaim)?,
+            not_before: seconds("nbf")?,
+            issued_at: seconds("iat")?,
+            header,
+            claims,
+        })
+    }
 }
 
 /// Verifies the signature with the keys of the candidate. A `kid` must be in the set; a token without one passes only

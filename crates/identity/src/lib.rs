@@ -25,7 +25,10 @@ pub use iam::{
     ACCESS_KINDS, CapabilityDifference, CapabilityDifferences, GRANT_KINDS, GROUP_CONTENTS, ROLE_COLUMNS, RoleColumn,
     capability_differences, groups, human_uid, remove_grant, seed_built_in_roles,
 };
-pub use oidc::{Credential, CredentialExchange, Exchange, IdentityRevision, Issued};
+pub use oidc::{
+    Credential, CredentialExchange, Exchange, IdentityRevision, Issued, PublishingToken, is_publishing_token,
+    no_publisher,
+};
 pub use operators::stored_providers;
 pub use people::People;
 pub use scim::ScimUsers;

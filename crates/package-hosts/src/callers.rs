@@ -6,23 +6,31 @@ use axum::http::{HeaderMap, StatusCode};
 use bowline_core::{Error, Reason, Uidp};
 use bowline_formats::percent;
 use bowline_fronts::{Presented, presented};
-use bowline_identity::Credential;
+use bowline_identity::{Credential, is_publishing_token, no_publisher};
 use bowline_pipeline::{ANONYMOUS, Principal, RequestOrigin, Surface};
 
 use crate::PackageHosts;
 use crate::answers::Refused;
 
 impl PackageHosts {
-    /// Who sends these headers.
-    pub(crate) async fn principal(&self, headers: &HeaderMap, origin: &RequestOrigin) -> Result<Principal, Refused> {
+    /// Who sends these headers to a group; without one, to the caller's organization.
+    pub(crate) async fn principal(
+        &self,
+        headers: &HeaderMap,
+        origin: &RequestOrigin,
+        scope: Option<&str>,
+    ) -> Result<Principal, Refused> {
         let unreadable =
             |error: bowline_fronts::UnreadableAuthorization| Refused::new(StatusCode::UNAUTHORIZED, error.to_string());
         let mut named = None;
         let token: Arc<str> = match presented(headers).map_err(unreadable)? {
             Presented::Nothing => return Err(self.anonymous(origin)),
+            Presented::Bearer(token) | Presented::Basic { password: token, .. } if is_publishing_token(&token) => {
+                self.publisher(token, origin, scope).await?
+            }
             Presented::Bearer(token) => token.into(),
             Presented::Basic { user, password } if self.verified(&password).is_err() => {
-                let credential = Credential { user: identity(&user), password };
+                let credential = Credential::new(identity(&user), password);
                 self.exchange.token(&credential, origin).await.map_err(refused)?
             }
             // Publishers send a minted token under any name that is not an identity's, such as `__token__`.
@@ -45,6 +53,20 @@ impl PackageHosts {
         }
         self.pipeline.limits.count_principal(Surface::Packages, principal.subject())?;
         Ok(principal)
+    }
+
+    /// The token of the identity that a publishing token stands for at a group. Uploads are few: it is not cached, so that a
+    /// change of the identity holds at once.
+    async fn publisher(&self, token: String, origin: &RequestOrigin, scope: Option<&str>) -> Result<Arc<str>, Refused> {
+        self.pipeline.limits.count_address(Surface::Packages, Some(origin.address))?;
+        let scope = scope.ok_or_else(|| {
+            let text = "a token of trusted publishing is of no organization: put ~ and the path of a group, such as ~acme:web, \
+                        after the word of the ecosystem in the address";
+            Refused::new(StatusCode::FORBIDDEN, text)
+        })?;
+        let group = self.hosting.group_at(scope).await?.ok_or_else(no_publisher)?;
+        let credential = Credential { group: Some(group), ..Credential::new("", token) };
+        Ok(self.exchange.exchange(&credential, origin).await.map_err(refused)?.token)
     }
 
     fn anonymous(&self, origin: &RequestOrigin) -> Refused {

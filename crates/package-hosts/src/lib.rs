@@ -20,6 +20,7 @@ mod pages;
 mod python;
 mod storing;
 mod targets;
+mod trusted_publishing;
 mod upstreams;
 
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use axum::routing::any;
 use bowline_authn::guarded::GuardedClient;
 use bowline_content::Content;
 use bowline_fronts::{Count, Front, LogFields};
-use bowline_identity::CredentialExchange;
+use bowline_identity::{CredentialExchange, Exchange};
 use bowline_libraries::hosting::{self, HostClient, Hosting};
 use bowline_pipeline::{Pipeline, Quota, RequestOrigin, Surface};
 use tokio::sync::Semaphore;
@@ -55,6 +56,7 @@ pub struct PackageHosts {
     content: Content,
     pipeline: Arc<Pipeline>,
     exchange: CredentialExchange,
+    issuing: Arc<Exchange>,
     archives: Arc<Semaphore>,
     whole: Semaphore,
     documents: Arc<Quota<String>>,
@@ -64,14 +66,21 @@ pub struct PackageHosts {
 }
 
 impl PackageHosts {
-    /// The hosts of packages whose bytes lie in `content`; `client` requests those of upstreams.
-    pub fn new(hosting: Hosting, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> PackageHosts {
+    /// The hosts of packages whose bytes lie in `content`; `client` requests those of upstreams, and `issuing` verifies the
+    /// tokens of CI systems that publish.
+    pub fn new(
+        hosting: Hosting,
+        content: Content,
+        pipeline: Arc<Pipeline>,
+        client: GuardedClient,
+        issuing: Arc<Exchange>,
+    ) -> PackageHosts {
         let url = pipeline.settings.libraries_audience.trim_end_matches('/').to_owned();
         let exchange =
             CredentialExchange::new(pipeline.clone(), pipeline.settings.libraries_audience.clone(), Surface::Packages);
         let (archives, fetching) = (Arc::new(Semaphore::new(ARCHIVES)), Fetching::new(client));
         let (whole, documents) = (Semaphore::new(WHOLE), Quota::new(DOCUMENTS, DOCUMENTS_BY_CALLER));
-        PackageHosts { hosting, content, pipeline, exchange, archives, whole, documents, fetching, url }
+        PackageHosts { hosting, content, pipeline, exchange, issuing, archives, whole, documents, fetching, url }
     }
 
     /// Writes the refused downloads that wait. Call it every few seconds, and once at the end; `draw` draws UIDPs at random.
@@ -100,7 +109,8 @@ pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
     let python = routes::<python::Target>(&hosts, count.clone());
     let javascript = routes::<javascript::Target>(&hosts, count.clone());
     let java = routes::<java::Target>(&hosts, count.clone());
-    python.merge(javascript).merge(java).merge(routes::<go::Target>(&hosts, count))
+    let go = routes::<go::Target>(&hosts, count.clone());
+    python.merge(javascript).merge(java).merge(go).merge(trusted_publishing::routes(hosts, count))
 }
 
 /// The routes of a protocol.
@@ -149,7 +159,7 @@ async fn answer<T: Target>(
     subject: &mut String,
 ) -> Result<Response, Refused> {
     targets::require_no_encoding(request.headers(), target.takes_gzip())?;
-    let principal = hosts.principal(request.headers(), origin).await?;
+    let principal = hosts.principal(request.headers(), origin, scope).await?;
     principal.subject().clone_into(subject);
     let client: HostClient = hosts.hosting.client(principal, origin.address, origin.request_id.clone());
     target.answer(hosts, &client, request, scope).await

@@ -26,6 +26,9 @@ pub struct Hosts {
 /// Words that the paths of package hosts begin with, below the path of their address.
 const PACKAGE_HOSTS: &[&str] = &["go", "java", "javascript", "python"];
 
+/// Where publishers exchange tokens of CI systems: at the root of the host, whatever the path of its address.
+const TRUSTED_PUBLISHING: &[&str] = &["/_/oidc/", "/-/npm/v1/oidc/"];
+
 /// Result of the check of a request's host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -79,6 +82,9 @@ impl Hosts {
     }
 
     fn role_of(&self, path: &str) -> Role {
+        if TRUSTED_PUBLISHING.iter().any(|prefix| path.starts_with(prefix)) {
+            return Role::Libraries;
+        }
         let below = path.strip_prefix(self.libraries_path.as_str()).and_then(|rest| rest.strip_prefix('/'));
         let word = below.and_then(|rest| rest.split('/').next());
         if word.is_some_and(|word| PACKAGE_HOSTS.contains(&word)) { Role::Libraries } else { role_of(path) }
@@ -151,6 +157,10 @@ mod tests {
         }
         assert_eq!(hosts.admit("api.x", "/sts/exchange"), Admission::Served);
         for path in ["/python", "/python/simple/foo/"] {
+            assert_eq!(hosts.admit("libraries.x", path), Admission::Served, "{path}");
+            assert_eq!(hosts.admit("api.x", path), Admission::OtherRole, "{path}");
+        }
+        for path in ["/_/oidc/mint-token", "/-/npm/v1/oidc/token/exchange/package/a"] {
             assert_eq!(hosts.admit("libraries.x", path), Admission::Served, "{path}");
             assert_eq!(hosts.admit("api.x", path), Admission::OtherRole, "{path}");
         }

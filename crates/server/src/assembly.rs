@@ -87,7 +87,7 @@ pub(crate) async fn assemble(
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, Documents::new(blobs()));
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
-        package_hosts: package_hosts(&pipeline, &registry, &content, &client),
+        package_hosts: package_hosts(&pipeline, &registry, &content, &client, exchange.clone()),
         distribution: Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream)),
         matching: Arc::new(Matching::new(starting, contract.clone(), &replica)),
         contract,
@@ -121,9 +121,10 @@ fn package_hosts(
     registry: &Registry,
     content: &Content,
     client: &GuardedClient,
+    exchange: Arc<Exchange>,
 ) -> Arc<PackageHosts> {
     let hosting = Hosting::new(pipeline.clone(), registry.clone());
-    Arc::new(PackageHosts::new(hosting, content.clone(), pipeline.clone(), client.clone()))
+    Arc::new(PackageHosts::new(hosting, content.clone(), pipeline.clone(), client.clone(), exchange))
 }
 
 /// Writes what every database has, and registers this server under a name of its own.

@@ -78,6 +78,25 @@ pub(crate) async fn find_by_subject(
     tx.query(&sql, &params, IdentityRow::read).await
 }
 
+/// Claim matches of an organization that trust exactly this issuer, and this subject or a pattern: those with the subject
+/// first, `limit` at most.
+pub(crate) async fn find_publishers(
+    tx: &mut ReadTx,
+    (issuer, subject): (&str, &str),
+    organization: &str,
+    limit: i64,
+) -> Result<Vec<IdentityRow>> {
+    // Patterns are stored as ''.
+    let sql = format!(
+        "SELECT {} FROM identities
+         WHERE org = $1 AND issuer = $2 AND subject IN ($3, '') AND relationship_type = 1
+         ORDER BY CASE WHEN subject = $3 THEN 0 ELSE 1 END, uid LIMIT $4",
+        TABLE.columns
+    );
+    let params = [Value::from(organization), Value::from(issuer), Value::from(subject), Value::Int(limit)];
+    tx.query(&sql, &params, IdentityRow::read).await
+}
+
 /// Whether a person or a claim match has exactly this issuer.
 pub(crate) async fn trusts_issuer_exactly(tx: &mut ReadTx, issuer: &str) -> Result<bool> {
     if issuer.is_empty() {

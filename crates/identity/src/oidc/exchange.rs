@@ -20,6 +20,7 @@ use super::issuing::{self, Cause, Issuance, Proof, Standing, require_active, sec
 use super::last_seen::LastSeen;
 use super::matchers::Matchers;
 use super::params::ExchangeParams;
+use super::publishing::is_of_publishing;
 use super::{audiences, narrowing, refusals};
 use crate::iam::identities::{self, IdentityRow};
 use crate::people::{ConfiguredProvider, providers};
@@ -28,13 +29,13 @@ use crate::people::{ConfiguredProvider, providers};
 pub struct Exchange {
     pub(super) db: Db,
     issuer_keys: Arc<IssuerKeys>,
-    authenticator: Arc<Authenticator>,
+    pub(super) authenticator: Arc<Authenticator>,
     pub(super) aws: AwsSts,
     operator_providers: Vec<ConfiguredProvider>,
     pub(super) settings: Arc<Settings>,
     contract: Arc<Contract>,
     default_audiences: Vec<String>,
-    matchers: Matchers,
+    pub(super) matchers: Matchers,
     last_seen: LastSeen,
 }
 
@@ -79,7 +80,10 @@ impl Exchange {
         }
         let presented = parse_presented(token)?;
         let now = call.now();
-        let proof = if presented.issuer == self.settings.auth_url {
+        let is_own = presented.issuer == self.settings.auth_url;
+        let proof = if is_own && is_of_publishing(&presented) {
+            self.prove_publishing(token, &presented, &requested, now).await?
+        } else if is_own {
             self.prove_own(token, &presented, &requested, now)?
         } else {
             self.prove_foreign(token, &presented, &requested, now).await?
@@ -240,7 +244,7 @@ impl Exchange {
     }
 
     /// Verifies with the keys that the issuer publishes. For trusted issuers only: it sends requests to them.
-    async fn verify_by_discovery(&self, token: &str, presented: &Presented, now: Micros) -> Result<()> {
+    pub(super) async fn verify_by_discovery(&self, token: &str, presented: &Presented, now: Micros) -> Result<()> {
         let kid = presented.header.kid.as_deref();
         let keys = self.issuer_keys.keys_for(&presented.issuer, kid, seconds(now)).await.map_err(refusals::keys)?;
         verify(token, presented, &keys, now)
@@ -326,7 +330,7 @@ fn verify(token: &str, presented: &Presented, keys: &Jwks, now: Micros) -> Resul
 
 /// The `act` claim: issuer, subject and audience of the presented token, and those of its claims that the
 /// identity matches.
-fn actor(presented: &Presented, expected: &ClaimMatch) -> Value {
+pub(super) fn actor(presented: &Presented, expected: &ClaimMatch) -> Value {
     let names = expected.claims.keys().chain(expected.claim_patterns.keys());
     let claims = names.filter_map(|name| presented.claims.get(name).map(|value| (name.clone(), value.clone())));
     let mut act: Map<String, Value> = claims.collect();

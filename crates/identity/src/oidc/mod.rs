@@ -15,6 +15,7 @@ mod last_seen;
 mod matchers;
 pub(crate) mod narrowing;
 pub(crate) mod params;
+mod publishing;
 pub(crate) mod refusals;
 mod trials;
 
@@ -31,6 +32,7 @@ pub use credentials::{Credential, CredentialExchange, Issued};
 pub use exchange::Exchange;
 pub(crate) use exchange::parse_presented;
 pub(crate) use narrowing::groups_left;
+pub use publishing::{PublishingToken, is_publishing_token, no_publisher};
 
 pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {
     let handlers = trials::register(handlers, people);

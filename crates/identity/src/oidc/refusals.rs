@@ -64,6 +64,23 @@ pub(crate) fn no_identity(why: &'static str) -> Error {
     Error::permission_denied("no identity found; pass identity=<uid>")
 }
 
+/// No identity trusts exactly the issuer of a token for publishing; which issuer that is, the caller presented.
+pub(super) fn unknown_issuer(issuer: &str) -> Error {
+    tracing::info!(issuer, "publishing token refused: unknown issuer");
+    Error::permission_denied(format!(
+        "no identity trusts the issuer {issuer:?}; create one with exactly this issuer, without a pattern, and give it a role \
+         that publishes packages"
+    ))
+}
+
+/// More identities have patterns for the issuer than a token is compared with.
+pub(super) fn many_publishers(limit: usize) -> Error {
+    Error::permission_denied(format!(
+        "more than {limit} identities of the organization have a subject pattern for the issuer of the token; publish with the \
+         identity's UIDP as the user name and the token as the password"
+    ))
+}
+
 /// A verified token lacks a claim that the identity requires.
 pub(crate) fn claim(mismatch: &Mismatch) -> Error {
     tracing::info!(reason = "claim", claim = ?mismatch.claim, "exchange refused");

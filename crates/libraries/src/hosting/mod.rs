@@ -47,7 +47,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bowline_core::rfc3339::{self, Digits};
-use bowline_core::{Error, Micros, Uidp};
+use bowline_core::{CapabilitySet, Error, Micros, Uidp};
 use bowline_pipeline::{Handlers, Pipeline, Principal, Visit};
 use bowline_registry::content::Registry;
 use bowline_store::StoreError;
@@ -200,6 +200,22 @@ impl Hosting {
         HostClient { visit: Visit::new(self.pipeline.clone(), principal, Some(peer), request_id) }
     }
 
+    /// The group of a path such as `acme:web`, be it with a time behind; absent if there is none.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn group_at(&self, path: &str) -> Result<Option<Uidp>, Error> {
+        let parts: Vec<String> = path.split('@').next().unwrap_or_default().split(':').map(str::to_owned).collect();
+        let read = self.pipeline.db.read(move |tx| {
+            let parts = parts.clone();
+            Box::pin(async move {
+                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+                bowline_registry::group_of(tx, &parts).await
+            })
+        });
+        read.await
+    }
+
     /// Notes how far an upload of a file has come while it arrives, if that is due.
     ///
     /// # Errors
@@ -224,6 +240,14 @@ impl HostClient {
     /// UNAUTHENTICATED if the token has ended meanwhile.
     pub fn renewed(&self) -> Result<HostClient, Error> {
         Ok(HostClient { visit: self.visit.renewed()? })
+    }
+
+    /// What publishers of an ecosystem need: they read what they publish, too.
+    ///
+    /// # Errors
+    /// INTERNAL: the operations are not in the contract.
+    pub fn publishing_capabilities<P: Protocol>(&self) -> Result<CapabilitySet, Error> {
+        Ok(self.visit.needed::<P::Read>()?.union(&self.visit.needed::<P::Publish>()?))
     }
 
     /// UIDP of the caller's identity.
