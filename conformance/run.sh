@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go mcp kubelet openapi terraform soak browser console"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-trusted mcp kubelet openapi terraform soak browser console"   which suites to run
 #   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
@@ -20,7 +20,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go mcp kubelet openapi terraform soak browser console}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-trusted mcp kubelet openapi terraform soak browser console}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -158,7 +158,7 @@ if [[ " $suites " == *" feeds-formats "* ]]; then
   fi
 fi
 
-if [[ " $suites " == *" packages "* ]]; then
+if [[ " $suites " =~ \ packages(-trusted)?\  ]]; then
   export PYTHON=$cache/packages/$(digest "$here/packages/requirements.txt")-poetry-2.5.1-pdm-2.29.4
   if [ ! -e "$PYTHON/.done" ]; then
     say "installing installers and publishers of Python packages"
@@ -172,7 +172,7 @@ if [[ " $suites " == *" packages "* ]]; then
   fi
 fi
 
-if [[ " $suites " == *" packages-javascript "* ]]; then
+if [[ " $suites " =~ \ packages-(javascript|trusted)\  ]]; then
   export JAVASCRIPT=$cache/packages-javascript/$(digest "$here/packages-javascript/package-lock.json")
   if [ ! -e "$JAVASCRIPT/.done" ]; then
     say "installing installers and publishers of JavaScript packages"
@@ -384,7 +384,7 @@ run_suite() {
       BOWLINE=$binary limited 900 "$oci"
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | packages-java | packages-go | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | packages-java | packages-go | packages-trusted | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
     mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;

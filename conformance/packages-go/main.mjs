@@ -7,12 +7,12 @@
 //   UPDATE_GOLDEN=1            write the table of what the client prints again
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, request } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
+import { secured } from '../tls.mjs';
 
 const { BASE_URL, BOWLINE, OPERATOR_TOKEN, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
@@ -94,23 +94,6 @@ function row(what, outcome) {
   rows.push(`${what} | ${outcome.status === 0 ? 'succeeds' : 'fails'} | ${shown(outcome.text)}`);
 }
 
-/** The server by https: the go command sends no account without. */
-async function secured() {
-  const [key, cert] = [join(work, 'key.pem'), join(work, 'cert.pem')];
-  const made = await run('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'], work);
-  if (made.status !== 0) throw new Error(made.text);
-  const server = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) }, (incoming, outgoing) => {
-    const passed = request(BASE_URL + incoming.url, { method: incoming.method, headers: { ...incoming.headers, host: new URL(BASE_URL).host } }, (answer) => {
-      outgoing.writeHead(answer.statusCode, answer.statusMessage, answer.headers);
-      answer.pipe(outgoing);
-    });
-    passed.on('error', () => outgoing.destroy());
-    incoming.pipe(passed);
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { server, cert, url: `https://localhost:${server.address().port}` };
-}
-
 /** A server that notes what it is asked, and has nothing but a database of checksums. */
 async function recording() {
   const seen = [];
@@ -125,7 +108,8 @@ async function recording() {
 const servers = [];
 let tls;
 try {
-  tls = await secured();
+  // The go command sends no account without https.
+  tls = await secured(work);
   servers.push(tls.server);
   const owner = await owned('gophers', 'walk-go-modules');
   const outside = await owned('outgophers', 'walk-go-outside');

@@ -26,8 +26,7 @@ pub use iam::{
     capability_differences, groups, human_uid, remove_grant, seed_built_in_roles,
 };
 pub use oidc::{
-    Credential, CredentialExchange, Exchange, IdentityRevision, Issued, PublishingToken, is_publishing_token,
-    no_publisher,
+    Credential, CredentialExchange, Exchange, IdentityRevision, Issued, PublishingToken, Upload, is_publishing_token,
 };
 pub use operators::stored_providers;
 pub use people::People;

@@ -35,7 +35,7 @@ impl Distribution {
             }
             Presented::Bearer(token) => token.into(),
             Presented::Basic { user, password } => {
-                self.exchange.token(&Credential::new(user, password), origin).await.map_err(refused)?
+                self.exchange.token(&Credential { user, password }, origin).await.map_err(refused)?
             }
         };
         let principal = self.verified(&token)?;

@@ -72,20 +72,20 @@ async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, 
 fn credential(headers: &HeaderMap, form: &[(String, String)]) -> Result<Option<Credential>, Refused> {
     let given = match presented(headers)? {
         Presented::Nothing => None,
-        Presented::Basic { user, password } => Some(Credential::new(user, password)),
-        Presented::Bearer(password) => Some(Credential::new("_token", password)),
+        Presented::Basic { user, password } => Some(Credential { user, password }),
+        Presented::Bearer(password) => Some(Credential { user: "_token".into(), password }),
     };
     let value = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let of_form = match value("grant_type").as_deref() {
         None => None,
-        Some("password") => Some(Credential::new(
-            value("username").ok_or_else(|| bad("grant_type=password needs a username"))?,
-            value("password").ok_or_else(|| bad("grant_type=password needs a password"))?,
-        )),
-        Some("refresh_token") => Some(Credential::new(
-            "_token",
-            value("refresh_token").ok_or_else(|| bad("grant_type=refresh_token needs a refresh_token"))?,
-        )),
+        Some("password") => Some(Credential {
+            user: value("username").ok_or_else(|| bad("grant_type=password needs a username"))?,
+            password: value("password").ok_or_else(|| bad("grant_type=password needs a password"))?,
+        }),
+        Some("refresh_token") => Some(Credential {
+            user: "_token".into(),
+            password: value("refresh_token").ok_or_else(|| bad("grant_type=refresh_token needs a refresh_token"))?,
+        }),
         Some(_) => return Err(bad("grant_type is password or refresh_token")),
     };
     Ok(given.or(of_form))

@@ -3,34 +3,47 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
+use bowline_authn::crypto::random_bytes;
 use bowline_core::{Error, Reason, Uidp};
 use bowline_formats::percent;
 use bowline_fronts::{Presented, presented};
-use bowline_identity::{Credential, is_publishing_token, no_publisher};
+use bowline_identity::{Credential, Upload, is_publishing_token};
 use bowline_pipeline::{ANONYMOUS, Principal, RequestOrigin, Surface};
 
 use crate::PackageHosts;
 use crate::answers::Refused;
 
+/// Someone at the front.
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    /// Whether they came with a token of trusted publishing.
+    pub(crate) is_publisher: bool,
+}
+
 impl PackageHosts {
     /// Who sends these headers to a group; without one, to the caller's organization.
-    pub(crate) async fn principal(
+    pub(crate) async fn caller(
         &self,
         headers: &HeaderMap,
         origin: &RequestOrigin,
         scope: Option<&str>,
-    ) -> Result<Principal, Refused> {
+    ) -> Result<Caller, Refused> {
         let unreadable =
             |error: bowline_fronts::UnreadableAuthorization| Refused::new(StatusCode::UNAUTHORIZED, error.to_string());
-        let mut named = None;
+        let (mut named, mut is_publisher) = (None, false);
         let token: Arc<str> = match presented(headers).map_err(unreadable)? {
             Presented::Nothing => return Err(self.anonymous(origin)),
-            Presented::Bearer(token) | Presented::Basic { password: token, .. } if is_publishing_token(&token) => {
-                self.publisher(token, origin, scope).await?
+            Presented::Bearer(token) if is_publishing_token(&token) => {
+                is_publisher = true;
+                self.publisher(("", &token), origin, scope).await?
+            }
+            Presented::Basic { user, password } if is_publishing_token(&password) => {
+                is_publisher = true;
+                self.publisher((&user, &password), origin, scope).await?
             }
             Presented::Bearer(token) => token.into(),
             Presented::Basic { user, password } if self.verified(&password).is_err() => {
-                let credential = Credential::new(identity(&user), password);
+                let credential = Credential { user: identity(&user), password };
                 self.exchange.token(&credential, origin).await.map_err(refused)?
             }
             // Publishers send a minted token under any name that is not an identity's, such as `__token__`.
@@ -52,21 +65,32 @@ impl PackageHosts {
             return Err(self.anonymous(origin));
         }
         self.pipeline.limits.count_principal(Surface::Packages, principal.subject())?;
-        Ok(principal)
+        Ok(Caller { principal, is_publisher })
     }
 
-    /// The token of the identity that a publishing token stands for at a group. Uploads are few: it is not cached, so that a
+    /// The token of the identity that publishes with a publishing token at a group. Uploads are few: it is not cached, so that a
     /// change of the identity holds at once.
-    async fn publisher(&self, token: String, origin: &RequestOrigin, scope: Option<&str>) -> Result<Arc<str>, Refused> {
+    async fn publisher(
+        &self,
+        (user, token): (&str, &str),
+        origin: &RequestOrigin,
+        scope: Option<&str>,
+    ) -> Result<Arc<str>, Refused> {
         self.pipeline.limits.count_address(Surface::Packages, Some(origin.address))?;
         let scope = scope.ok_or_else(|| {
             let text = "a token of trusted publishing is of no organization: put ~ and the path of a group, such as ~acme:web, \
                         after the word of the ecosystem in the address";
             Refused::new(StatusCode::FORBIDDEN, text)
         })?;
-        let group = self.hosting.group_at(scope).await?.ok_or_else(no_publisher)?;
-        let credential = Credential { group: Some(group), ..Credential::new("", token) };
-        Ok(self.exchange.exchange(&credential, origin).await.map_err(refused)?.token)
+        let upload = Upload {
+            token,
+            group: self.hosting.group_at(scope).await?,
+            identity: Uidp::parse(&identity(user)).ok(),
+            request_id: &origin.request_id,
+            now: self.pipeline.clock.now(),
+            id: random_bytes::<16>(),
+        };
+        Ok(self.issuing.publisher_token(upload).await.map_err(refused)?.into())
     }
 
     fn anonymous(&self, origin: &RequestOrigin) -> Refused {

@@ -38,6 +38,7 @@ use bowline_pipeline::{Pipeline, Quota, RequestOrigin, Surface};
 use tokio::sync::Semaphore;
 
 use answers::Refused;
+use callers::Caller;
 use fetching::Fetching;
 use targets::Target;
 
@@ -159,8 +160,9 @@ async fn answer<T: Target>(
     subject: &mut String,
 ) -> Result<Response, Refused> {
     targets::require_no_encoding(request.headers(), target.takes_gzip())?;
-    let principal = hosts.principal(request.headers(), origin, scope).await?;
+    let Caller { principal, is_publisher } = hosts.caller(request.headers(), origin, scope).await?;
     principal.subject().clone_into(subject);
     let client: HostClient = hosts.hosting.client(principal, origin.address, origin.request_id.clone());
+    let client = if is_publisher { client.publishing_alone() } else { client };
     target.answer(hosts, &client, request, scope).await
 }

@@ -45,6 +45,9 @@ pub(crate) trait Target: Sized + Send + 'static {
 /// Reads a path below the word of a protocol as it came over the wire; beside it the group that it names.
 pub(crate) fn parse<T: Target>(path: &str) -> Result<(Option<String>, T), Refused> {
     let path = percent::decode(path).ok_or_else(|| Refused::bad("the path is not UTF-8"))?;
+    if path.contains('\0') {
+        return Err(Refused::bad("the path has a NUL"));
+    }
     let rest = path.strip_prefix('/').unwrap_or_default();
     let (scope, rest) = match rest.strip_prefix('~') {
         None => (None, rest),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bowline_authn::crypto::random_bytes;
@@ -34,14 +34,16 @@ struct MintRequest {
 
 /// The routes at the root of the host. `count` is called for each request.
 pub(crate) fn routes(hosts: Arc<PackageHosts>, count: Count) -> Router {
-    // Everyone is admitted here: the handlers apply the rate limit.
-    let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
+    let pipeline = hosts.pipeline.clone();
+    let admit = Arc::new(move |_: &str, origin: &RequestOrigin| {
+        pipeline.limits.count_address(Surface::Packages, Some(origin.address))
+    });
     let render_rejection = |_: &str, error: Error| refused(&error);
     let front = Front { transport: "packages", name, admit, render_rejection, count };
     let routes = Router::new()
-        .route("/_/oidc/audience", get(audience))
-        .route("/_/oidc/mint-token", post(mint))
-        .route("/-/npm/v1/oidc/token/exchange/package/{*name}", post(exchange))
+        .route("/_/oidc/audience", get(audience).fallback(wrong_verb))
+        .route("/_/oidc/mint-token", post(mint).fallback(wrong_verb))
+        .route("/-/npm/v1/oidc/token/exchange/package/{*name}", post(exchange).fallback(wrong_verb))
         .with_state(hosts);
     front.wrap(routes)
 }
@@ -57,8 +59,7 @@ fn name(_: &Method, path: &str) -> &'static str {
 
 /// The audience that CI systems sign their tokens for.
 async fn audience(State(hosts): State<Arc<PackageHosts>>, Extension(origin): Extension<RequestOrigin>) -> Response {
-    let answered = hosts.pipeline.limits.count_address(Surface::Packages, Some(origin.address));
-    answer(&origin, answered.map(|()| json!({ "audience": hosts.pipeline.settings.auth_url })))
+    answer(&origin, Ok(json!({ "audience": hosts.pipeline.settings.auth_url })))
 }
 
 /// PyPI's exchange: the token in a document.
@@ -67,31 +68,27 @@ async fn mint(
     Extension(origin): Extension<RequestOrigin>,
     request: Request,
 ) -> Response {
-    let minted = match hosts.pipeline.limits.count_address(Surface::Packages, Some(origin.address)) {
-        Ok(()) => hosts.mint(request.into_body(), &origin).await,
-        Err(error) => Err(error),
-    };
     let shown = |token: PublishingToken| json!({ "success": true, "token": token.token, "expires": token.expires_at });
-    answer(&origin, minted.map(shown))
+    answer(&origin, hosts.mint(request.into_body(), &origin).await.map(shown))
 }
 
 /// npm's exchange: the token in the header. The name of the package says nothing of the group, so it decides nothing.
 async fn exchange(
     State(hosts): State<Arc<PackageHosts>>,
     Extension(origin): Extension<RequestOrigin>,
-    request: Request,
+    headers: HeaderMap,
 ) -> Response {
-    let minted = match hosts.pipeline.limits.count_address(Surface::Packages, Some(origin.address)) {
-        Ok(()) => match presented(request.headers()) {
-            Ok(Presented::Bearer(token)) => hosts.publishing_token::<Npm>(&token, &origin).await,
-            _ => Err(Error::new(
-                Reason::Unauthenticated,
-                "send the token of the CI system: Authorization: Bearer <token>",
-            )),
-        },
-        Err(error) => Err(error),
+    let minted = match presented(&headers) {
+        Ok(Presented::Bearer(token)) => hosts.publishing_token::<Npm>(&token, &origin).await,
+        _ => Err(Error::new(Reason::Unauthenticated, "send the token of the CI system: Authorization: Bearer <token>")),
     };
     answer(&origin, minted.map(|token| json!({ "token": token.token })))
+}
+
+async fn wrong_verb(Extension(origin): Extension<RequestOrigin>) -> Response {
+    let sentence = "audiences are read with GET, and tokens exchanged with POST";
+    let body = json!({ "message": sentence, "errors": [{ "code": "invalid-payload", "description": sentence }] });
+    finished(typed(StatusCode::METHOD_NOT_ALLOWED, JSON, body.to_string()), &origin.request_id)
 }
 
 impl PackageHosts {
@@ -128,18 +125,17 @@ fn answer(origin: &RequestOrigin, answered: Result<Value, Error>) -> Response {
 
 /// A refusal as PyPI spells it, with the sentence in `message`, where npm looks for it too.
 fn refused(error: &Error) -> Response {
-    let code = match error.reason() {
-        Reason::InvalidArgument => "invalid-payload",
-        Reason::PermissionDenied => "invalid-publisher",
-        _ => "invalid-token",
+    // PyPI answers 422 to whatever is wrong with a token.
+    let (code, status) = match error.reason() {
+        Reason::InvalidArgument => ("invalid-payload", Some(StatusCode::UNPROCESSABLE_ENTITY)),
+        Reason::PermissionDenied => ("invalid-publisher", Some(StatusCode::UNPROCESSABLE_ENTITY)),
+        Reason::Unauthenticated | Reason::TokenInvalid | Reason::TokenExpired => {
+            ("invalid-token", Some(StatusCode::UNPROCESSABLE_ENTITY))
+        }
+        _ => ("unavailable", None),
     };
-    error_response(error, |status, error| {
-        // PyPI answers 422 to whatever is wrong with a token.
-        let status = if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-            status
-        } else {
-            StatusCode::UNPROCESSABLE_ENTITY
-        };
+    error_response(error, |usual, error| {
+        let status = status.unwrap_or(usual);
         let sentence = error.message();
         let errors = json!([{ "code": code, "description": sentence }]);
         typed(status, JSON, json!({ "message": sentence, "errors": errors }).to_string())

@@ -15,7 +15,7 @@ use bowline_resources::kinds::IDENTITY;
 use bowline_resources::list::{self, Filter, Listed};
 use bowline_resources::patterns::Validation;
 use bowline_resources::references;
-use bowline_store::{ReadTx, Row, Value, WriteTx, tables};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, tables};
 
 pub(crate) use row::{IdentityInput, IdentityRow, TABLE};
 
@@ -78,23 +78,23 @@ pub(crate) async fn find_by_subject(
     tx.query(&sql, &params, IdentityRow::read).await
 }
 
-/// Claim matches of an organization that trust exactly this issuer, and this subject or a pattern: those with the subject
-/// first, `limit` at most.
-pub(crate) async fn find_publishers(
+/// Claim matches in a range that trust exactly this issuer, and this subject, or a pattern if the subject is empty. Only those
+/// that have a role at one of some groups, in the order of their UIDPs, `limit` at most.
+pub(crate) async fn find_with_roles(
     tx: &mut ReadTx,
+    within: &UidRange,
     (issuer, subject): (&str, &str),
-    organization: &str,
+    groups: &[&str],
     limit: i64,
 ) -> Result<Vec<IdentityRow>> {
     // Patterns are stored as ''.
-    let sql = format!(
-        "SELECT {} FROM identities
-         WHERE org = $1 AND issuer = $2 AND subject IN ($3, '') AND relationship_type = 1
-         ORDER BY CASE WHEN subject = $3 THEN 0 ELSE 1 END, uid LIMIT $4",
-        TABLE.columns
-    );
-    let params = [Value::from(organization), Value::from(issuer), Value::from(subject), Value::Int(limit)];
-    tx.query(&sql, &params, IdentityRow::read).await
+    let mut sql = Sql::new(format!("SELECT {} FROM identities WHERE relationship_type = 1", TABLE.columns));
+    sql.bind(" AND issuer = ", issuer).bind(" AND subject = ", subject);
+    sql.bind(" AND uid >= ", &within.lower).bind(" AND uid < ", &within.upper);
+    sql.push(" AND EXISTS (SELECT 1 FROM role_bindings WHERE role_bindings.identity = identities.uid");
+    sql.bind_list(" AND role_bindings.parent IN ", groups.iter().map(|group| Value::from(*group)));
+    sql.bind(") ORDER BY uid LIMIT ", limit);
+    tx.query(&sql.text, &sql.params, IdentityRow::read).await
 }
 
 /// Whether a person or a claim match has exactly this issuer.

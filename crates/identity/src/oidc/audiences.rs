@@ -36,19 +36,30 @@ fn unspecified() -> Error {
 /// and port, or its host.
 pub(crate) fn defaults(auth_url: &str) -> Vec<String> {
     let mut audiences = vec![auth_url.to_owned()];
-    let after_scheme = auth_url.split_once("://").map_or(auth_url, |(_, rest)| rest);
-    let authority = after_scheme.split('/').next().unwrap_or_default();
-    // The colons inside an IPv6 address are none of a port.
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => host,
-        _ => authority,
-    };
+    let (authority, host) = host_of(auth_url);
     for name in [authority, host] {
         if !name.is_empty() && !audiences.iter().any(|known| known == name) {
             audiences.push(name.to_owned());
         }
     }
     audiences
+}
+
+/// The audience that npm has CI systems sign tokens for, to publish at a registry.
+pub(super) fn of_npm(libraries_url: &str) -> String {
+    format!("npm:{}", host_of(libraries_url).1)
+}
+
+/// The host of an address with its port, and without.
+fn host_of(url: &str) -> (&str, &str) {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = after_scheme.split('/').next().unwrap_or_default();
+    // The colons inside an IPv6 address are none of a port.
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => host,
+        _ => authority,
+    };
+    (authority, host)
 }
 
 #[cfg(test)]

@@ -18,8 +18,6 @@ use super::IdentityRevision;
 pub struct Credential {
     pub user: String,
     pub password: String,
-    /// The group that the token is narrowed to, and in whose organization a publishing token stands for an identity.
-    pub group: Option<Uidp>,
 }
 
 /// A token of this server for one front.
@@ -30,15 +28,9 @@ pub struct Issued {
 }
 
 impl Credential {
-    /// A user name and a password, for no group.
-    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Credential {
-        Credential { user: user.into(), password: password.into(), group: None }
-    }
-
     fn digest(&self) -> [u8; 32] {
-        // No user name and no UIDP holds a NUL, so that two credentials never look alike.
-        let group = self.group.as_ref().map_or("", Uidp::as_str);
-        sha256(&[self.user.as_bytes(), b"\0", group.as_bytes(), b"\0", self.password.as_bytes()].concat())
+        // No user name holds a NUL, so that two credentials never look alike.
+        sha256(&[self.user.as_bytes(), b"\0", self.password.as_bytes()].concat())
     }
 
     /// The identity that it is for, if it passes: the named one, or the one of a token of this server.
@@ -140,7 +132,6 @@ impl CredentialExchange {
         let request = ExchangeRequest {
             aud: vec![self.audience.clone()],
             identity: identity.map(String::from).unwrap_or_default(),
-            scopes: credential.group.iter().map(|group| group.as_str().into()).collect(),
             ..ExchangeRequest::default()
         };
         let call = Call {

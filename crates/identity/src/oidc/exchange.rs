@@ -20,7 +20,6 @@ use super::issuing::{self, Cause, Issuance, Proof, Standing, require_active, sec
 use super::last_seen::LastSeen;
 use super::matchers::Matchers;
 use super::params::ExchangeParams;
-use super::publishing::is_of_publishing;
 use super::{audiences, narrowing, refusals};
 use crate::iam::identities::{self, IdentityRow};
 use crate::people::{ConfiguredProvider, providers};
@@ -35,7 +34,7 @@ pub struct Exchange {
     pub(super) settings: Arc<Settings>,
     contract: Arc<Contract>,
     default_audiences: Vec<String>,
-    pub(super) matchers: Matchers,
+    matchers: Matchers,
     last_seen: LastSeen,
 }
 
@@ -80,10 +79,7 @@ impl Exchange {
         }
         let presented = parse_presented(token)?;
         let now = call.now();
-        let is_own = presented.issuer == self.settings.auth_url;
-        let proof = if is_own && is_of_publishing(&presented) {
-            self.prove_publishing(token, &presented, &requested, now).await?
-        } else if is_own {
+        let proof = if presented.issuer == self.settings.auth_url {
             self.prove_own(token, &presented, &requested, now)?
         } else {
             self.prove_foreign(token, &presented, &requested, now).await?
@@ -255,7 +251,7 @@ impl Exchange {
     }
 
     /// Records the issuance, then mints: every token has an entry in the audit log.
-    async fn issue(&self, cause: Cause, audiences: Vec<String>, proof: Proof) -> Result<RawToken> {
+    pub(super) async fn issue(&self, cause: Cause, audiences: Vec<String>, proof: Proof) -> Result<RawToken> {
         let issuance = Arc::new(Issuance::of(&proof, cause));
         let (now, jti) = (issuance.cause.now, issuance.cause.id);
         let standing = self

@@ -44,7 +44,7 @@ impl Matchers {
 }
 
 /// How many patterns a claim match has.
-fn patterns(expected: &ClaimMatch) -> usize {
+pub(super) fn patterns(expected: &ClaimMatch) -> usize {
     let expectations = [Some(&expected.issuer), Some(&expected.subject), expected.audience.as_ref()];
     let is_pattern = |expect: &&Expect| matches!(expect, Expect::Pattern(_));
     expectations.into_iter().flatten().filter(is_pattern).count() + expected.claim_patterns.len()

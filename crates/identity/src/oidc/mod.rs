@@ -32,7 +32,7 @@ pub use credentials::{Credential, CredentialExchange, Issued};
 pub use exchange::Exchange;
 pub(crate) use exchange::parse_presented;
 pub(crate) use narrowing::groups_left;
-pub use publishing::{PublishingToken, is_publishing_token, no_publisher};
+pub use publishing::{PublishingToken, Upload, is_publishing_token};
 
 pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {
     let handlers = trials::register(handlers, people);

@@ -64,21 +64,28 @@ pub(crate) fn no_identity(why: &'static str) -> Error {
     Error::permission_denied("no identity found; pass identity=<uid>")
 }
 
-/// No identity trusts exactly the issuer of a token for publishing; which issuer that is, the caller presented.
-pub(super) fn unknown_issuer(issuer: &str) -> Error {
-    tracing::info!(issuer, "publishing token refused: unknown issuer");
-    Error::permission_denied(format!(
-        "no identity trusts the issuer {issuer:?}; create one with exactly this issuer, without a pattern, and give it a role \
-         that publishes packages"
-    ))
+/// No identity trusts exactly the issuer of a token to publish with.
+pub(super) fn unknown_issuer() -> Error {
+    tracing::info!(reason = "unknown issuer", "publishing token refused");
+    Error::permission_denied(
+        "no identity trusts exactly the issuer of this token; create one with the issuer as the token spells it, not with a \
+         pattern, and give it a role that publishes packages",
+    )
 }
 
-/// More identities have patterns for the issuer than a token is compared with.
-pub(super) fn many_publishers(limit: usize) -> Error {
-    Error::permission_denied(format!(
-        "more than {limit} identities of the organization have a subject pattern for the issuer of the token; publish with the \
-         identity's UIDP as the user name and the token as the password"
-    ))
+/// A token that does not fit into a publishing token.
+pub(super) fn too_long(limit: usize) -> Error {
+    tracing::info!(reason = "too long", "publishing token refused");
+    Error::new(Reason::TokenInvalid, format!("Unauthenticated: the token has more claims than fit into {limit} bytes"))
+}
+
+/// The one error for a group that does not exist, and for one where no identity that the token matches may publish.
+pub(super) fn no_publisher(why: &'static str) -> Error {
+    tracing::info!(reason = why, "publishing refused: no identity");
+    Error::permission_denied(
+        "Permission denied: the group does not exist, or no identity that may publish there matches the token; compare issuer, \
+         subject, audience and claims, or send the identity's UIDP as the user name",
+    )
 }
 
 /// A verified token lacks a claim that the identity requires.

@@ -39,7 +39,7 @@ impl Hosting {
 async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, (module, version): (&str, &str)) -> Result<()> {
     let missing = || Error::not_found(PACKAGE_VERSION, format!("{module}@{version}"));
     let named = GoVersion { parent: group.as_str().into(), package: module.into(), version: version.into() };
-    let call = client.visit.authorize_change_at::<DeleteVersion>(tx, group, named.clone()).await?;
+    let call = client.authorize_change::<DeleteVersion>(tx, group, named.clone()).await?;
     let language = Go::LANGUAGE;
     let repository = repositories::find(tx, group.as_str(), language.number()).await?.ok_or_else(missing)?.uid;
     let sort_key = order_key(language.scheme(), version);

@@ -105,7 +105,7 @@ async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, (package, v
         version: version.into(),
         ..JavaVersion::default()
     };
-    let call = client.visit.authorize_change_at::<DeleteVersion>(tx, group, named.clone()).await?;
+    let call = client.authorize_change::<DeleteVersion>(tx, group, named.clone()).await?;
     let language = Maven::LANGUAGE;
     let repository = repositories::find(tx, group.as_str(), language.number()).await?.ok_or_else(missing)?.uid;
     let sort_key = order_key(language.scheme(), version);

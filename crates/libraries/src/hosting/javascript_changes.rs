@@ -220,8 +220,7 @@ async fn deprecate(
             versions: files.iter().map(|file| file.version.clone()).collect(),
             deprecated: warning.into(),
         };
-        let call =
-            client.visit.authorize_change_at::<operations::DeprecateVersions>(tx, group, deprecation.clone()).await?;
+        let call = client.authorize_change::<operations::DeprecateVersions>(tx, group, deprecation.clone()).await?;
         let mut changes = Vec::new();
         for file in files {
             let sql = "UPDATE hosted_versions SET yanked = $4 WHERE repository = $1 AND package = $2 AND sort_key = $3";
@@ -260,7 +259,7 @@ async fn delete(
         package: name.clone(),
         versions: going.iter().map(|file| file.version.clone()).collect(),
     };
-    let call = client.visit.authorize_change_at::<operations::DeleteVersions>(tx, group, deletion.clone()).await?;
+    let call = client.authorize_change::<operations::DeleteVersions>(tx, group, deletion.clone()).await?;
     let mut changes = Vec::new();
     let latest = tags::highest(staying.iter().map(|file| file.version.as_str()));
     for (tag, version) in &target.tags {
@@ -294,7 +293,7 @@ async fn set_tag(
 ) -> Result<()> {
     target.version(version)?;
     let (new, before) = (tags::named(group, &target.package.name, tag, version), target.tags.get(tag));
-    let call = client.visit.authorize_change_at::<operations::SetTag>(tx, group, new.clone()).await?;
+    let call = client.authorize_change::<operations::SetTag>(tx, group, new.clone()).await?;
     if before.is_some_and(|before| before == version) {
         return Ok(());
     }
@@ -312,7 +311,7 @@ async fn remove_tag(tx: &mut WriteTx, client: &HostClient, group: &Uidp, target:
         return Err(Error::new(Reason::FailedPrecondition, text));
     }
     let gone = tags::named(group, name, tag, version);
-    let call = client.visit.authorize_change_at::<operations::DeleteTag>(tx, group, gone.clone()).await?;
+    let call = client.authorize_change::<operations::DeleteTag>(tx, group, gone.clone()).await?;
     let change = tags::remove(tx, &target.repository, &gone).await?;
     repositories::note_change(tx, &target.repository, 0).await?;
     client.visit.record(tx, &call, Changed::many(vec![change], ()).with_event(group, &gone)).await

@@ -46,11 +46,12 @@ mod views;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bowline_contract::Method;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{CapabilitySet, Error, Micros, Uidp};
-use bowline_pipeline::{Handlers, Pipeline, Principal, Visit};
+use bowline_pipeline::{Authorized, Handlers, Pipeline, Principal, Visit};
 use bowline_registry::content::Registry;
-use bowline_store::StoreError;
+use bowline_store::{StoreError, WriteTx};
 
 use crate::policy::decide::Refusal;
 
@@ -113,6 +114,8 @@ pub enum AvailableFile {
 #[derive(Clone)]
 pub struct HostClient {
     visit: Visit,
+    /// Whether the caller may publish and read, and change nothing else.
+    publishes_alone: bool,
 }
 
 /// Why a request fails.
@@ -197,7 +200,8 @@ impl Hosting {
 
     /// A request by `principal`.
     pub fn client(&self, principal: Principal, peer: IpAddr, request_id: Arc<str>) -> HostClient {
-        HostClient { visit: Visit::new(self.pipeline.clone(), principal, Some(peer), request_id) }
+        let visit = Visit::new(self.pipeline.clone(), principal, Some(peer), request_id);
+        HostClient { visit, publishes_alone: false }
     }
 
     /// The group of a path such as `acme:web`, be it with a time behind; absent if there is none.
@@ -205,13 +209,10 @@ impl Hosting {
     /// # Errors
     /// Those of the database.
     pub async fn group_at(&self, path: &str) -> Result<Option<Uidp>, Error> {
-        let parts: Vec<String> = path.split('@').next().unwrap_or_default().split(':').map(str::to_owned).collect();
+        let path = path.to_owned();
         let read = self.pipeline.db.read(move |tx| {
-            let parts = parts.clone();
-            Box::pin(async move {
-                let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-                bowline_registry::group_of(tx, &parts).await
-            })
+            let path = path.clone();
+            Box::pin(async move { views::group_of(tx, path.split('@').next().unwrap_or_default()).await })
         });
         read.await
     }
@@ -239,7 +240,29 @@ impl HostClient {
     /// # Errors
     /// UNAUTHENTICATED if the token has ended meanwhile.
     pub fn renewed(&self) -> Result<HostClient, Error> {
-        Ok(HostClient { visit: self.visit.renewed()? })
+        Ok(HostClient { visit: self.visit.renewed()?, publishes_alone: self.publishes_alone })
+    }
+
+    /// The same client for someone who may publish and read, and change nothing that is published.
+    #[must_use]
+    pub fn publishing_alone(self) -> HostClient {
+        HostClient { publishes_alone: true, ..self }
+    }
+
+    /// Authorizes a change of what is published.
+    async fn authorize_change<M: Method>(
+        &self,
+        tx: &mut WriteTx,
+        group: &Uidp,
+        request: M::Request,
+    ) -> Result<Authorized<M::Request>, Error> {
+        if self.publishes_alone {
+            return Err(Error::permission_denied(
+                "Permission denied: a token of trusted publishing publishes, and changes nothing that is published; use a token \
+                 of the identity",
+            ));
+        }
+        self.visit.authorize_change_at::<M>(tx, group, request).await
     }
 
     /// What publishers of an ecosystem need: they read what they publish, too.

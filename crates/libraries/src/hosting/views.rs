@@ -64,6 +64,12 @@ fn group_and_moment(path: Option<&str>, now: Micros) -> Result<(Option<&str>, Op
     Ok((Some(group).filter(|group| !group.is_empty()), Some(moment)))
 }
 
+/// The group of a path such as `acme:web`.
+pub(super) async fn group_of(tx: &mut ReadTx, path: &str) -> Result<Option<Uidp>> {
+    let parts: Vec<&str> = path.split(':').collect();
+    bowline_registry::group_of(tx, &parts).await
+}
+
 fn wrong_address(sentence: impl Into<String>) -> Error {
     Error::new(Reason::InvalidArgument, sentence.into())
 }
@@ -75,9 +81,7 @@ async fn scope<P: Protocol, M: Method<Request = HostedFile>>(
     path: Option<&str>,
 ) -> std::result::Result<Uidp, HostError> {
     if let Some(path) = path {
-        let parts: Vec<&str> = path.split(':').collect();
-        let group = bowline_registry::group_of(tx, &parts).await?;
-        return group.ok_or_else(|| absent::<P>(path).into());
+        return group_of(tx, path).await?.ok_or_else(|| absent::<P>(path).into());
     }
     if let Some(organization) = client.organization() {
         return Ok(organization);
