@@ -52,5 +52,7 @@ mod upstream_faults;
 mod upstreams;
 #[path = "packages/versions.rs"]
 mod versions;
+#[path = "packages/vulnerable.rs"]
+mod vulnerable;
 #[path = "packages/withholding.rs"]
 mod withholding;

@@ -43,6 +43,7 @@ pub(crate) async fn block(
                     license,
                     is_malware,
                     published_at,
+                    vulnerabilities: &[],
                     is_own: false,
                 };
                 let blocked = BlockedDownload {

@@ -29,6 +29,11 @@ fn policies() -> Vec<Step> {
             "POST /librarypolicytests/v1/policies/{library_policy}:setTests",
             json!({ "tests": [{ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" }] }),
         ),
+        step(
+            "dev.bowline.libraries.policy_vulnerabilities.updated.v1",
+            "POST /policyvulnerabilities/v1/policies/{library_policy}:setRule",
+            json!({ "rule": { "minimumSeverity": "VULNERABILITY_SEVERITY_HIGH", "fixDays": 14 } }),
+        ),
         step("dev.bowline.libraries.policy_binding.created.v1", "POST /libraries/v1/policy-bindings/{org}", binding)
             .keeping("/id", "policy_binding"),
         step(

@@ -257,6 +257,7 @@ async fn block(server: &TestServer, org: &str, policy: &str, mode: Mode, version
                 license: "MIT",
                 is_malware: false,
                 published_at: Some(now),
+                vulnerabilities: &[],
                 is_own: false,
             };
             let rules = policy_in_force(tx, &org, Language::Java, mode).await?.map(|(_, rules)| rules);

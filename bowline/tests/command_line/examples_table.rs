@@ -118,6 +118,8 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries policies get", Owner, ""),
     ("libraries policy-tests set", Owner, ""),
     ("libraries policy-tests list", Owner, ""),
+    ("libraries vulnerability-rules set", Owner, "fixDays"),
+    ("libraries vulnerability-rules get", Owner, "fixDays"),
     ("libraries policies update", Owner, ""),
     ("libraries bindings create", Owner, "LIBRARY_BINDING"),
     ("libraries bindings list", Owner, ""),

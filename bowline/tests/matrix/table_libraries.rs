@@ -4,7 +4,7 @@ use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
     catalog, decisions, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests,
-    python_packages,
+    policy_vulnerabilities, python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -165,6 +165,13 @@ fn decided() -> Vec<Row> {
             policy: Some(l1::LibraryPolicy { id: aim.uid(Kind::LibraryPolicy), name: aim.name(), ..default() }),
             ..default()
         })),
+        of_organization(at::<policy_vulnerabilities::GetRule>(|aim| own::GetVulnerabilityRuleRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+        })),
+        of_organization(at::<policy_vulnerabilities::SetRule>(|aim| own::SetVulnerabilityRuleRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+            ..default()
+        })),
         in_organization::<decisions::ExplainPackage>(|aim| own::ExplainPackageRequest {
             parent: aim.group(),
             purl: "pkg:npm/none@1.0.0".into(),
@@ -173,6 +180,7 @@ fn decided() -> Vec<Row> {
             parent: aim.group(),
             policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),
             purls: vec!["pkg:npm/none@1.0.0".into()],
+            ..default()
         }),
         in_organization::<decisions::PreviewPolicy>(|aim| own::PreviewPolicyRequest {
             parent: aim.group(),

@@ -2,8 +2,6 @@
 
 use std::io::Write as _;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bowline_testkit::{TestServer, each_engine};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -17,28 +15,18 @@ const BULK: &str = "POST -/npm/v1/security/advisories/bulk";
 
 /// Imports a record about each of these packages, fixed in 1.2.0.
 async fn import(server: &TestServer, names: &[&str]) {
-    let operator = server.operator().await;
-    let post = async |path: String, body: Value| {
-        let reply = operator.rest("POST", &format!("/feeds/bowline/v1/imports{path}"), Some(body)).await;
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        reply.json()
-    };
-    let begin = json!({ "source": "ghsa", "licence": "CC-BY-4.0", "url": "https://example.com", "full": true });
-    let uid = post(String::new(), begin).await["uid"].as_str().unwrap().to_owned();
     let record = |(number, name): (usize, &&str)| {
-        let record = json!({
+        json!({
             "id": format!("GHSA-aaaa-bbbb-000{number}"), "modified": "2026-01-01T00:00:00Z",
             "summary": format!("{name} runs what it reads"), "database_specific": { "severity": "HIGH" },
             "affected": [{ "package": { "ecosystem": "npm", "name": name }, "ranges": [
                 { "type": "SEMVER", "events": [{ "introduced": "0" }, { "fixed": "1.2.0" }] },
             ] }],
             "references": [{ "type": "ADVISORY", "url": "https://advisories.example/1" }],
-        });
-        STANDARD.encode(record.to_string())
+        })
     };
-    let records: Vec<String> = names.iter().enumerate().map(record).collect();
-    post(format!("/{uid}/records"), json!({ "records": records })).await;
-    post(format!("/{uid}:commit"), json!({})).await;
+    let records: Vec<Value> = names.iter().enumerate().map(record).collect();
+    import_records(server, &records).await;
 }
 
 fn gzip(text: &str) -> Vec<u8> {

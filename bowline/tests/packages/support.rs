@@ -215,6 +215,21 @@ pub(crate) async fn blocked(owner: &Actor, server: &TestServer, org: &str, mode:
     items.iter().map(of).collect()
 }
 
+/// Imports records of vulnerabilities.
+pub(crate) async fn import_records(server: &TestServer, records: &[Value]) {
+    let operator = server.operator().await;
+    let post = async |path: String, body: Value| {
+        let reply = operator.rest("POST", &format!("/feeds/bowline/v1/imports{path}"), Some(body)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()
+    };
+    let begin = json!({ "source": "ghsa", "licence": "CC-BY-4.0", "url": "https://example.com", "full": true });
+    let uid = post(String::new(), begin).await["uid"].as_str().unwrap().to_owned();
+    let records: Vec<String> = records.iter().map(|record| STANDARD.encode(record.to_string())).collect();
+    post(format!("/{uid}/records"), json!({ "records": records })).await;
+    post(format!("/{uid}:commit"), json!({})).await;
+}
+
 /// An organization, and someone who may publish JavaScript packages there.
 pub(crate) async fn npm_publisher(server: &TestServer, name: &str) -> (String, Client) {
     let org = server.organization(name).await;

@@ -96,7 +96,11 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
     let (subject, refusal) = (&blocked.subject, blocked.refusal);
     let (days, until) = match refusal {
         Refusal::Cooldown { days, until } => (*days, *until),
-        Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware | Refusal::Frozen { .. } => (0, None),
+        Refusal::Blocked(_)
+        | Refusal::License(_)
+        | Refusal::Malware
+        | Refusal::Frozen { .. }
+        | Refusal::Vulnerable(_) => (0, None),
     };
     let purl = purl::of_version(subject.language, subject.name, subject.version);
     let sql = "INSERT INTO library_block_events (uid, parent, org, purl, package, ecosystem, mode, reason, policy, published_at,

@@ -14,13 +14,12 @@ use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value};
 
-use self::facts::{Facts, VersionName};
+use self::facts::{Facts, Scope, VersionName};
 use super::ecosystems::{LANGUAGES, Language, MUST_BE};
-use super::exceptions;
 use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
-use super::policy::decide::{Decision, Policy, Refusal, decide};
-use super::require_organization;
+use super::policy::decide::{Decision, Policy, Refusal, Vulnerability, decide};
+use super::{exceptions, policy_vulnerabilities, require_organization};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -59,6 +58,7 @@ pub(super) fn draft_violations(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldV
 
 fn evaluate_violations(request: &own::EvaluatePolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
+    wrong.extend(policy_vulnerabilities::violations("vulnerabilityRule", request.vulnerability_rule.as_ref()));
     for (at, purl) in request.purls.iter().enumerate() {
         wrong.extend(purl_violations(&format!("purls[{at}]"), purl));
     }
@@ -67,6 +67,7 @@ fn evaluate_violations(request: &own::EvaluatePolicyRequest) -> Vec<FieldViolati
 
 fn preview_violations(request: &own::PreviewPolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
+    wrong.extend(policy_vulnerabilities::violations("vulnerabilityRule", request.vulnerability_rule.as_ref()));
     if !(0..=MAX_WINDOW_DAYS).contains(&request.window_days) {
         let description = format!("must be 1 to {MAX_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
         wrong.push(FieldViolation { field: "windowDays".into(), description });
@@ -86,11 +87,13 @@ async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>)
     let organization = require_organization(tx, call).await?;
     let version = parsed("purl", &call.request().purl)?;
     let readable = readable(call, &organization);
-    let facts = facts::load_for(tx, &organization, std::slice::from_ref(&version), &readable).await?;
     let package = Some((version.language, &*version.name));
     let overrides = in_force::overrides(tx, &organization, package, call.now()).await?;
     let enforced = in_force::find(tx, &organization, version.language, Mode::Enforced, &overrides).await?;
     let logged = in_force::find(tx, &organization, version.language, Mode::Log, &overrides).await?;
+    let has_rule = [&enforced, &logged].into_iter().flatten().any(|found| found.policy.vulnerabilities.is_some());
+    let scope = Scope { organization: &organization, readable: &readable, has_rule };
+    let facts = facts::load_for(tx, &scope, std::slice::from_ref(&version)).await?;
     let of_version = (version.language, &*version.name, &*version.version);
     let exception = if call.holds(organization.as_str(), Capability::CapPoliciesOverrideList) {
         exceptions::of_version(tx, &organization, of_version, call.now()).await?
@@ -116,7 +119,9 @@ async fn evaluate(
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
-    let policy = Policy { overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
+    let vulnerabilities = request.vulnerability_rule.as_ref().and_then(policy_vulnerabilities::ready);
+    let draft = policies::draft(request.policy.clone().unwrap_or_default())?;
+    let policy = Policy { vulnerabilities, overrides, ..draft };
     let readable = readable(call, &organization);
     let decisions = decided(tx, &organization, (&request.purls, &readable), &policy, call.now()).await?;
     Ok(own::EvaluatePolicyResponse { decisions })
@@ -146,7 +151,8 @@ pub(super) async fn decided(
     if versions.is_empty() {
         return Ok(Vec::new());
     }
-    let facts = facts::load_for(tx, organization, &versions, readable).await?;
+    let scope = Scope { organization, readable, has_rule: policy.vulnerabilities.is_some() };
+    let facts = facts::load_for(tx, &scope, &versions).await?;
     Ok(versions.iter().map(|version| shown(version, facts::of(&facts, version), Some(policy), now)).collect())
 }
 
@@ -162,11 +168,15 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) 
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
     let in_force = in_force::find(tx, &organization, language, Mode::Enforced, &overrides).await?;
     let in_force = in_force.as_ref().map(|found| &found.policy);
-    let draft = Policy { overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
+    let vulnerabilities = request.vulnerability_rule.as_ref().and_then(policy_vulnerabilities::ready);
+    let draft = Policy { vulnerabilities, overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
     let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
     let since = call.now() - Micros::from(days) * DAY;
     let (versions, incomplete) = served(tx, &organization, language, since).await?;
-    let facts = facts::load_for(tx, &organization, &versions, &readable(call, &organization)).await?;
+    let policies = in_force.into_iter().chain([&draft]);
+    let has_rule = policies.into_iter().any(|policy| policy.vulnerabilities.is_some());
+    let scope = Scope { organization: &organization, readable: &readable(call, &organization), has_rule };
+    let facts = facts::load_for(tx, &scope, &versions).await?;
     let mut response = own::PreviewPolicyResponse {
         examined: i32::try_from(versions.len()).unwrap_or(i32::MAX),
         incomplete,
@@ -226,6 +236,9 @@ fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Mic
             Refusal::Blocked(pattern) => shown.matched = pattern.text(),
             Refusal::License(license) => shown.matched = license,
             Refusal::Malware => {}
+            Refusal::Vulnerable(Vulnerability { id, fix, .. }) => {
+                (shown.matched, shown.fixed_version) = (id, fix.map(|fix| fix.version).unwrap_or_default());
+            }
             Refusal::Frozen { cutoff, .. } => shown.matched = rfc3339::text(cutoff, Digits::Fewest),
             Refusal::Cooldown { until, .. } => shown.allowed_time = until.and_then(timestamp),
         }

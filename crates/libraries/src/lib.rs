@@ -19,11 +19,13 @@ mod policies;
 mod policy;
 mod policy_bindings;
 mod policy_expectations;
+mod policy_vulnerabilities;
 mod purges;
 mod resolutions;
 mod search;
 mod tables;
 mod versions;
+mod vulnerabilities;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -49,6 +51,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = entitlements::register(handlers);
     let handlers = policies::register(handlers);
     let handlers = policy_expectations::register(handlers);
+    let handlers = policy_vulnerabilities::register(handlers);
     let handlers = policy_bindings::register(handlers);
     let handlers = decisions::register(handlers);
     let handlers = exceptions::register(handlers);

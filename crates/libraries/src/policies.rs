@@ -17,7 +17,7 @@ use prost::Message;
 use super::ecosystems::Language;
 use super::policy::decide::{Exemption, Overrides, Policy};
 use super::policy::purl::Pattern;
-use super::{policy_expectations, require_organization};
+use super::{policy_expectations, policy_vulnerabilities, require_organization};
 
 pub(super) use validate::violations;
 
@@ -186,7 +186,8 @@ pub(super) async fn replace<T>(
     if after == before {
         return Ok((Changed::nothing(after.shown()), Vec::new()));
     }
-    let failed = policy_expectations::failing(tx, uid, &ready(&after.stored)?, call.now()).await?;
+    let policy = with_rule(tx, uid, &after.stored).await?;
+    let failed = policy_expectations::failing(tx, uid, &policy, call.now()).await?;
     after.updated_at = call.now();
     let sql = "UPDATE library_policies SET name = $2, policy = $3, updated_at = $4 WHERE uid = $1";
     let stored = after.stored.encode_to_vec();
@@ -203,7 +204,25 @@ pub(super) async fn replace<T>(
 /// # Errors
 /// NOT_FOUND.
 pub(super) async fn stored_policy(tx: &mut ReadTx, uid: &Uidp) -> Result<Policy> {
-    ready(&require(tx, uid).await?.stored)
+    let row = require(tx, uid).await?;
+    with_rule(tx, uid, &row.stored).await
+}
+
+/// The same of a policy that its organization may change.
+///
+/// # Errors
+/// PERMISSION_DENIED for one of the platform.
+pub(super) async fn stored_custom(tx: &mut ReadTx, uid: &Uidp) -> Result<Policy> {
+    let row = require(tx, uid).await?;
+    row.require_custom()?;
+    with_rule(tx, uid, &row.stored).await
+}
+
+/// A policy ready to check by, with the rule about vulnerabilities that the stored one has.
+async fn with_rule(tx: &mut ReadTx, uid: &Uidp, policy: &v1::LibraryPolicy) -> Result<Policy> {
+    let sql = "SELECT rule FROM library_policy_vulnerabilities WHERE policy = $1";
+    let rule = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
+    Ok(Policy { vulnerabilities: policy_vulnerabilities::read(rule)?, ..ready(policy)? })
 }
 
 /// The ranges of a list that names an organization or none.
@@ -257,6 +276,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyReque
 async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     tx.execute("DELETE FROM library_policies WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     policy_expectations::remove(tx, uid).await?;
+    policy_vulnerabilities::remove(tx, uid).await?;
     list::count(tx, &TABLE, uid, -1).await
 }
 
@@ -301,14 +321,15 @@ pub(super) async fn named_in_force(
     language: Language,
     mode: Mode,
 ) -> Result<Option<(Uidp, String, Policy)>> {
-    let columns = "p.uid, p.name, p.policy_type, p.policy, p.created_at, p.updated_at";
-    let sql = format!(
-        "SELECT {columns} FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
-         WHERE b.parent = $1 AND b.ecosystem = $2 AND b.mode = $3"
-    );
+    let sql = "SELECT p.uid, p.name, p.policy_type, p.policy, p.created_at, p.updated_at, v.rule
+               FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
+                 LEFT JOIN library_policy_vulnerabilities v ON v.policy = p.uid
+               WHERE b.parent = $1 AND b.ecosystem = $2 AND b.mode = $3";
     let params = [Value::from(organization.as_str()), Value::Int(language.number()), Value::Int(mode as i64)];
-    let row = tx.query_opt(&sql, &params, PolicyRow::read).await?;
-    row.map(|row| Ok((row.uid, row.name, ready(&row.stored)?))).transpose()
+    let read = |row: &Row<'_>| Ok::<_, Error>((PolicyRow::read(row)?, row.opt_bytes(6)?));
+    let Some((row, rule)) = tx.query_opt(sql, &params, read).await? else { return Ok(None) };
+    let policy = Policy { vulnerabilities: policy_vulnerabilities::read(rule)?, ..ready(&row.stored)? };
+    Ok(Some((row.uid, row.name, policy)))
 }
 
 /// A policy in force as it is stored, with how it is bound.
@@ -318,6 +339,8 @@ pub(super) struct StoredInForce {
     pub(super) name: String,
     /// A `LibraryPolicy` as protobuf.
     pub(super) policy: Vec<u8>,
+    /// A `VulnerabilityRule` as protobuf; absent without one.
+    pub(super) rule: Option<Vec<u8>>,
 }
 
 /// The policies in force for an ecosystem of an organization, unread.
@@ -326,8 +349,9 @@ pub(super) async fn stored_in_force(
     organization: &Uidp,
     language: Language,
 ) -> Result<Vec<StoredInForce>> {
-    let sql = "SELECT b.mode, p.uid, p.name, p.policy
+    let sql = "SELECT b.mode, p.uid, p.name, p.policy, v.rule
                FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
+                 LEFT JOIN library_policy_vulnerabilities v ON v.policy = p.uid
                WHERE b.parent = $1 AND b.ecosystem = $2 ORDER BY b.mode, p.uid";
     let params = [Value::from(organization.as_str()), Value::Int(language.number())];
     let read = |row: &Row<'_>| {
@@ -336,6 +360,7 @@ pub(super) async fn stored_in_force(
             uid: row.text(1)?,
             name: row.text(2)?,
             policy: row.bytes(3)?,
+            rule: row.opt_bytes(4)?,
         })
     };
     tx.query(sql, &params, read).await
@@ -364,6 +389,7 @@ fn ready(stored: &v1::LibraryPolicy) -> Result<Policy> {
         blocked,
         allowed: stored.allow_list.iter().map(exemption).collect::<Result<_>>()?,
         blocked_licenses: stored.blocked_licenses.clone(),
+        vulnerabilities: None,
         overrides: Overrides::default(),
     })
 }

@@ -136,6 +136,13 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "library_policy_vulnerabilities",
+        columns: &[
+            reference("policy", "library_policies", OnDelete::Hook),
+            message("rule", "bowline.libraries.v1.VulnerabilityRule"),
+        ],
+    },
+    TableDeclaration {
         name: "library_resolutions",
         columns: &[
             reference("org", "groups", OnDelete::Delete),

@@ -336,4 +336,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0062_own_names.sql"),
         postgres: include_str!("../migrations/postgres/0062_own_names.sql"),
     },
+    Migration {
+        version: 63,
+        name: "policy_vulnerabilities",
+        sqlite: include_str!("../migrations/sqlite/0063_policy_vulnerabilities.sql"),
+        postgres: include_str!("../migrations/postgres/0063_policy_vulnerabilities.sql"),
+    },
 ];

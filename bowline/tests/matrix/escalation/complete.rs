@@ -37,7 +37,7 @@ const TELLING: [&str; 24] = [
 ];
 
 /// Methods that change something and are not attacked, by name or package, with the reason.
-const NOT_ATTACKED: [(&str, &str); 43] = [
+const NOT_ATTACKED: [(&str, &str); 44] = [
     ("bowline.advisories.v1.", "writes advisories, as Advisories.Create does"),
     ("bowline.events.v1.", "sends events to where they go, or not"),
     ("bowline.feeds.v1.", "for the operator alone"),
@@ -66,6 +66,10 @@ const NOT_ATTACKED: [(&str, &str); 43] = [
         "sources of packages, for what everybody of the organization installs; a stored password stays with its address",
     ),
     ("bowline.libraries.v1.PythonPackages.", "withdraws and deletes versions that its group published"),
+    (
+        "bowline.libraries.v1.PolicyVulnerabilities.",
+        "rules on packages, for what everybody of the organization resolves",
+    ),
     ("bowline.libraries.v1.PolicyTests.", "rules on packages, for what everybody of the organization resolves"),
     ("bowline.registry.v1.Replication.CheckUpstream", "asks an upstream that is set already, and stores nothing of it"),
     ("bowline.registry.v1.Replication.FetchNow", "has pulls ask an upstream that is set already"),

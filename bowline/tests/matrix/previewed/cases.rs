@@ -6,6 +6,7 @@ use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::access_requests::AnswerAccessRequest;
 use bowline_contract::bowline::libraries::v1 as policy_tests;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
+use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::SetRule;
 use bowline_contract::v1::events::rpc::identities::UpdateMetadata;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
@@ -153,6 +154,11 @@ fn further() -> Vec<Row> {
                 expected: policy_tests::ExpectedDecision::Allowed as i32,
                 ..default()
             }],
+            force: true,
+        }),
+        at::<SetRule>(|aim| policy_tests::SetVulnerabilityRuleRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+            rule: Some(policy_tests::VulnerabilityRule { minimum_severity: 3, ..default() }),
             force: true,
         }),
         at::<UpdateRegistrySettings>(|aim| r1::RegistrySettings {

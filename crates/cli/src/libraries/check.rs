@@ -4,6 +4,7 @@ use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::Decision;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::EvaluatePolicy;
+use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::GetRule;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies::ListPolicies;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::ListBindings;
@@ -58,6 +59,12 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
         note(&format!("not checked: {other}\n"));
     }
     let policy = policy_in_force(&api, &organization, file.ecosystem).await?;
+    let rule = match &policy {
+        Some(policy) => {
+            api.call::<GetRule>(&own::GetVulnerabilityRuleRequest { policy: policy.id.clone() }).await?.rule
+        }
+        None => None,
+    };
     let by = policy.as_ref().map_or_else(|| NO_POLICY.to_owned(), |policy| format!("the policy {}", policy.name));
     let policy = policy.unwrap_or_else(|| without_rules(file.ecosystem));
     let purls: Vec<String> = file.versions.into_iter().collect();
@@ -67,6 +74,7 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
             parent: organization.clone(),
             policy: Some(policy.clone()),
             purls: purls.to_vec(),
+            vulnerability_rule: rule,
         };
         refused.extend(api.call::<EvaluatePolicy>(&request).await?.decisions.into_iter().filter(|one| !one.allowed));
     }
@@ -99,10 +107,10 @@ fn without_rules(ecosystem: Ecosystem) -> v1::LibraryPolicy {
 
 /// Prints what is refused; fails if that is anything.
 fn show(output: &Output, refused: &[Decision]) -> Result<(), CliError> {
-    let mut table = Table::new(&["package", "reason", "because of", "allowed from"]);
+    let mut table = Table::new(&["package", "reason", "because of", "allowed from", "fixed in"]);
     for decision in refused {
-        let Decision { purl, reason, matched, allowed_time, .. } = decision.clone();
-        table.push([purl, reason, matched, time(allowed_time)]);
+        let Decision { purl, reason, matched, allowed_time, fixed_version, .. } = decision.clone();
+        table.push([purl, reason, matched, time(allowed_time), fixed_version]);
     }
     print(&output.messages(&table, refused)?)?;
     if refused.is_empty() { Ok(()) } else { Err(CliError::WouldBeRefused(refused.len())) }

@@ -334,4 +334,29 @@ pub(super) const RESOURCES: &[Resource] = &[
             },
         ],
     },
+    Resource {
+        name: "vulnerability-rules",
+        about: "Rules of policies about known vulnerabilities",
+        kind: Kind::Unnamed("policy"),
+        columns: &[],
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "get",
+                method: "bowline.libraries.v1.PolicyVulnerabilities.GetRule",
+                about: "Show the rule of a policy",
+                does: Does::Call,
+                positional: "policy",
+                example: "libraries vulnerability-rules get $POLICY",
+            },
+            Verb {
+                name: "set",
+                method: "bowline.libraries.v1.PolicyVulnerabilities.SetRule",
+                about: "Replace the rule of a policy; without a severity, it has none",
+                does: Does::Call,
+                positional: "policy",
+                example: "libraries vulnerability-rules set $POLICY --rule-minimum-severity high --rule-fix-days 14",
+            },
+        ],
+    },
 ];

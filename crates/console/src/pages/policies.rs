@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
+use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::SetRule;
 use bowline_contract::v1::libraries::rpc::library_policies::{DeletePolicy, ListPolicies, UpdatePolicy};
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::{DeleteBinding, ListBindings, UpdateBinding};
 use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlockEvents;
@@ -87,6 +88,7 @@ fn row(visit: &Visit, policy: &LibraryPolicy) -> Vec<Markup> {
         html! {
             (edit::<UpdatePolicy>(visit, "Edit and exempt", &[("id", &policy.id)])) " "
             (action::<SetPolicyTests>(visit, "Set tests", &[("policy", &policy.id)])) " "
+            (action::<SetRule>(visit, "Set vulnerability rule", &[("policy", &policy.id)])) " "
             (action::<DeletePolicy>(visit, "Delete", &[("id", &policy.id)]))
         },
     ]

@@ -9,8 +9,9 @@ use bowline_versions::order_key;
 use crate::ecosystems::Language;
 use crate::hosting::{self, VersionFacts};
 use crate::malware;
-use crate::policy::decide::Subject;
+use crate::policy::decide::{Subject, Vulnerability};
 use crate::policy::purl;
+use crate::vulnerabilities::{self, PackageVulnerabilities};
 
 /// Versions that one statement reads.
 const AT_ONCE: usize = 64;
@@ -36,6 +37,15 @@ impl VersionName {
     }
 }
 
+/// Whose downloads are decided, and what of that is looked up.
+pub(super) struct Scope<'a> {
+    pub(super) organization: &'a Uidp,
+    /// The ecosystems whose own packages count.
+    pub(super) readable: &'a [Language],
+    /// Whether a policy has a rule about vulnerabilities.
+    pub(super) has_rule: bool,
+}
+
 /// What is known of a version; the default is known of none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
@@ -43,6 +53,8 @@ pub(super) struct Facts {
     pub(super) license: String,
     pub(super) published_at: Option<Micros>,
     pub(super) is_malware: bool,
+    /// What records say of it; empty where no policy has a rule about that.
+    pub(super) vulnerabilities: Vec<Vulnerability>,
     /// Whether its name is the organization's own, so that what is said of a public package of that name is not about it.
     pub(super) is_own: bool,
 }
@@ -65,6 +77,7 @@ impl Facts {
             license: &self.license,
             is_malware: self.is_malware,
             published_at: self.published_at,
+            vulnerabilities: &self.vulnerabilities,
             is_own: self.is_own,
         }
     }
@@ -72,8 +85,14 @@ impl Facts {
 
 /// The facts of versions that [`load`] was given.
 pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionName) -> &'a Facts {
-    static UNKNOWN: Facts =
-        Facts { is_known: false, license: String::new(), published_at: None, is_malware: false, is_own: false };
+    static UNKNOWN: Facts = Facts {
+        is_known: false,
+        license: String::new(),
+        published_at: None,
+        is_malware: false,
+        vulnerabilities: Vec::new(),
+        is_own: false,
+    };
     facts.get(version).unwrap_or(&UNKNOWN)
 }
 
@@ -82,18 +101,19 @@ pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionNa
 /// unknown ones.
 pub(super) async fn load_for(
     tx: &mut ReadTx,
-    organization: &Uidp,
+    scope: &Scope<'_>,
     versions: &[VersionName],
-    readable: &[Language],
 ) -> Result<HashMap<VersionName, Facts>> {
     let mut facts = load(tx, versions).await?;
     let packages: BTreeSet<(Language, &str)> =
         versions.iter().map(|version| (version.language, version.name.as_str())).collect();
+    let vulnerabilities = if scope.has_rule { recorded(tx, &packages).await? } else { HashMap::new() };
     for (language, name) in packages {
-        let known = hosting::package_facts(tx, organization, language, name).await?;
-        if known.is_own && !readable.contains(&language) {
+        let known = hosting::package_facts(tx, scope.organization, language, name).await?;
+        if known.is_own && !scope.readable.contains(&language) {
             continue;
         }
+        let records = vulnerabilities.get(&(language, name.to_owned())).filter(|_| !known.is_own);
         for version in versions.iter().filter(|version| version.language == language && version.name == name) {
             let facts = facts.entry(version.clone()).or_default();
             if known.is_own {
@@ -102,9 +122,30 @@ pub(super) async fn load_for(
             if let Some(known) = known.versions.get(&order_key(language.scheme(), &version.version)) {
                 facts.replace(known.clone());
             }
+            if let Some(records) = records {
+                let published_at = |key: &[u8]| known.versions.get(key)?.published_at;
+                facts.vulnerabilities = records.of_version(&version.version, published_at);
+            }
         }
     }
     Ok(facts)
+}
+
+/// The records of packages, by ecosystem and name.
+async fn recorded(
+    tx: &mut ReadTx,
+    packages: &BTreeSet<(Language, &str)>,
+) -> Result<HashMap<(Language, String), PackageVulnerabilities>> {
+    let mut names: BTreeMap<Language, BTreeSet<&str>> = BTreeMap::new();
+    for (language, name) in packages {
+        names.entry(*language).or_default().insert(name);
+    }
+    let mut found = HashMap::new();
+    for (language, names) in names {
+        let of_language = vulnerabilities::of_names(tx, language, &names).await?;
+        found.extend(of_language.into_iter().map(|(name, records)| ((language, name), records)));
+    }
+    Ok(found)
 }
 
 /// The facts about these versions from the catalogue and the list of malware.

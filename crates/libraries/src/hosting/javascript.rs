@@ -17,7 +17,6 @@ use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, manifests, tags};
 use crate::base64_of_hex;
 use crate::ecosystems::Language;
-use crate::policy::decide::Refusal;
 use crate::policy::purl;
 
 const LANGUAGE: Language = Language::JavaScript;
@@ -172,7 +171,7 @@ impl PageContent for Packument {
         let mut packument = Packument {
             name: name.clone(),
             modified_at,
-            changes_at: refused.values().filter_map(Refusal::ends_at).min(),
+            changes_at: gate.changes_at(&refused, now),
             ..Packument::default()
         };
         for file in &package.files {

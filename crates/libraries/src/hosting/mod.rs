@@ -53,7 +53,7 @@ use bowline_pipeline::{Authorized, Handlers, Pipeline, Principal, Visit};
 use bowline_registry::content::Registry;
 use bowline_store::{StoreError, WriteTx};
 
-use crate::policy::decide::Refusal;
+use crate::policy::decide::{Refusal, Vulnerability};
 
 pub use bowline_contract::bowline::libraries::v1::{
     MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
@@ -159,6 +159,12 @@ impl Withheld {
             }
             Refusal::Frozen { published_at: Some(at), .. } => format!("was published later, {}", second_from(*at)),
             Refusal::Frozen { published_at: None, .. } => "is of an unknown time".into(),
+            Refusal::Vulnerable(Vulnerability { id, severity, fix: Some(fix) }) => {
+                format!("has {id} ({}), fixed in {}", severity.word(), fix.version)
+            }
+            Refusal::Vulnerable(Vulnerability { id, severity, fix: None }) => {
+                format!("has {id} ({}), which no version fixes", severity.word())
+            }
         };
         let by = match refusal {
             Refusal::Frozen { cutoff, .. } => format!("a freeze at {}", rfc3339::text(*cutoff, Digits::Fewest)),

@@ -118,6 +118,7 @@ async fn write(tx: &mut WriteTx, note: &Note, attempts: i64, new: &Uidp, now: Mi
         license: "",
         is_malware: false,
         published_at: None,
+        vulnerabilities: &[],
         is_own: false,
     };
     let blocked = BlockedDownload {

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::ReadTx;
+use bowline_vulnerabilities::records::PackageRecord;
 use prost::bytes::Bytes;
 use tokio::sync::MutexGuard;
 
@@ -17,7 +18,7 @@ use super::package::{Location, Revision};
 use crate::ecosystems::Language;
 use crate::policies::StoredInForce;
 use crate::policy::decide::{Exception, Freeze, Overrides};
-use crate::{in_force, malware, policies};
+use crate::{in_force, malware, policies, vulnerabilities};
 
 /// Bytes of half of the cache, and of a page that is kept: documents of npm often have some megabytes.
 const HALF: usize = 64 << 20;
@@ -62,7 +63,7 @@ pub(super) struct PageKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     revision: Revision,
-    /// Digest of the policies in force, exceptions, freezes and reports of malware.
+    /// Digest of the policies in force, exceptions, freezes, reports of malware and records of vulnerabilities.
     rules: [u8; 32],
 }
 
@@ -77,19 +78,35 @@ impl Stamp {
         let policies = policies::stored_in_force(tx, organization, language).await?;
         let overrides = in_force::overrides(tx, organization, Some((language, name)), now).await?;
         let reports = malware::listed(tx, language, name).await?;
-        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &overrides, &reports) })
+        let known = if policies.iter().any(|policy| policy.rule.is_some()) {
+            vulnerabilities::of_package(tx, language, name).await?.into_records()
+        } else {
+            Vec::new()
+        };
+        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &overrides, &reports, &known) })
     }
 }
 
 /// Each part with its length before it, so that no two lists have the same bytes.
-fn digest(policies: &[StoredInForce], overrides: &Overrides, reports: &[(String, String)]) -> [u8; 32] {
+fn digest(
+    policies: &[StoredInForce],
+    overrides: &Overrides,
+    reports: &[(String, String)],
+    known: &[PackageRecord],
+) -> [u8; 32] {
     let mut bytes = Vec::new();
     let mut add = |part: &[u8]| {
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     };
-    for StoredInForce { mode, uid, name, policy } in policies {
-        [&mode.to_be_bytes(), uid.as_bytes(), name.as_bytes(), policy].into_iter().for_each(&mut add);
+    for StoredInForce { mode, uid, name, policy, rule } in policies {
+        let rule = rule.as_deref().unwrap_or_default();
+        [&mode.to_be_bytes(), uid.as_bytes(), name.as_bytes(), policy, rule].into_iter().for_each(&mut add);
+    }
+    for PackageRecord { id, modified, rating, ranges, .. } in known {
+        let rating = format!("{rating:?}");
+        let parts = [&b"record"[..], id.as_bytes(), &modified.to_be_bytes(), rating.as_bytes(), ranges.as_bytes()];
+        parts.into_iter().for_each(&mut add);
     }
     for Exception { pattern, bypass_malware, bypass_freeze, ends_at } in &overrides.exceptions {
         let flags = [u8::from(*bypass_malware), u8::from(*bypass_freeze)];
@@ -245,18 +262,26 @@ mod tests {
             uid: uid.into(),
             name: name.into(),
             policy: policy.into(),
+            rule: None,
+        };
+        let ruled = |rule: &str| StoredInForce { rule: Some(rule.into()), ..policy(1, "a", "b", "c") };
+        let known = |id: &str, modified, ranges: &str| {
+            let (package, ranges) = ("pypi/foo".into(), ranges.into());
+            let record = PackageRecord { package, id: id.into(), modified, rating: None, ranges };
+            digest(&[], &Overrides::default(), &[], &[record])
         };
         let report = |version: &str, ranges: &str| (version.to_owned(), ranges.to_owned());
-        let by =
-            |policies: &[StoredInForce], reports: &[(String, String)]| digest(policies, &Overrides::default(), reports);
+        let by = |policies: &[StoredInForce], reports: &[(String, String)]| {
+            digest(policies, &Overrides::default(), reports, &[])
+        };
         let excepted = |bypass_malware, bypass_freeze, ends_at| {
             let pattern = Pattern::parse("pkg:pypi/foo@1.0").expect("a package URL");
             let exceptions = vec![Exception { pattern, bypass_malware, bypass_freeze, ends_at }];
-            digest(&[], &Overrides { exceptions, freezes: Vec::new() }, &[])
+            digest(&[], &Overrides { exceptions, freezes: Vec::new() }, &[], &[])
         };
         let frozen = |language, cutoff, includes_own| {
             let freezes = vec![Freeze { language, cutoff, includes_own }];
-            digest(&[], &Overrides { exceptions: Vec::new(), freezes }, &[])
+            digest(&[], &Overrides { exceptions: Vec::new(), freezes }, &[], &[])
         };
         let all = [
             by(&[], &[]),
@@ -266,6 +291,12 @@ mod tests {
             by(&[policy(1, "a", "bc", "")], &[]),
             by(&[policy(1, "a", "b", "d")], &[]),
             by(&[policy(1, "a", "b", "c"), policy(2, "a", "b", "c")], &[]),
+            by(&[ruled("d")], &[]),
+            by(&[ruled("e")], &[]),
+            known("A-1", 1, "v1"),
+            known("A-2", 1, "v1"),
+            known("A-1", 2, "v1"),
+            known("A-1", 1, "v2"),
             by(&[], &[report("1", "")]),
             by(&[], &[report("", "1")]),
             by(&[policy(1, "a", "b", "c")], &[report("1", "")]),

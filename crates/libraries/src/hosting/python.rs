@@ -11,7 +11,6 @@ use super::serving::{FileName, PageContent, PageName};
 use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
 use crate::ecosystems::Language;
-use crate::policy::decide::Refusal;
 use crate::policy::purl;
 
 const LANGUAGE: Language = Language::Python;
@@ -129,7 +128,7 @@ fn project(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostE
         name: name.clone(),
         versions: Vec::new(),
         files: Vec::with_capacity(package.files.len()),
-        changes_at: refused.values().filter_map(Refusal::ends_at).min(),
+        changes_at: gate.changes_at(&refused, now),
     };
     let mut last: &[u8] = &[];
     for file in &package.files {

@@ -24,6 +24,8 @@ pub struct Policy {
     pub allowed: Vec<Exemption>,
     /// SPDX identifiers that are refused.
     pub blocked_licenses: Vec<String>,
+    /// Which known vulnerabilities are refused; absent for none.
+    pub vulnerabilities: Option<VulnerabilityRule>,
     /// What holds beside the policy.
     pub overrides: Overrides,
 }
@@ -59,6 +61,56 @@ pub struct Freeze {
     pub includes_own: bool,
 }
 
+/// Which versions with known vulnerabilities are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VulnerabilityRule {
+    /// The lowest that counts.
+    pub minimum: Severity,
+    /// Days that a fix must have been public.
+    pub fix_days: i32,
+    /// Whether vulnerabilities without a fix count, too.
+    pub includes_unfixed: bool,
+}
+
+/// How severe a vulnerability is. The numbers are those of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Low = 1,
+    Medium = 2,
+    High = 3,
+    Critical = 4,
+}
+
+impl Severity {
+    /// As sentences name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Low => "low",
+            Severity::Medium => "medium",
+            Severity::High => "high",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+/// A known vulnerability of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vulnerability {
+    /// Id of the record.
+    pub id: String,
+    pub severity: Severity,
+    /// The lowest later version that the record names as fixed; absent without one.
+    pub fix: Option<Fix>,
+}
+
+/// A version without a vulnerability.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub version: String,
+    /// Since when it has been public, in microseconds.
+    pub since: Micros,
+}
+
 /// An entry of a list of what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exemption {
@@ -83,6 +135,8 @@ pub struct Subject<'a> {
     pub is_malware: bool,
     /// When it was published, if that is known.
     pub published_at: Option<Micros>,
+    /// What is known to be wrong with it, where the policy has a rule about that.
+    pub vulnerabilities: &'a [Vulnerability],
     /// Whether a group of the organization published it: then how long it has been public does not count, and freezes do
     /// where they say so.
     pub is_own: bool,
@@ -111,6 +165,8 @@ pub enum Refusal {
         /// When the version was published; absent where no one knows.
         published_at: Option<Micros>,
     },
+    /// A vulnerability that has had a fix for long enough, or needs none, and no exception of the version.
+    Vulnerable(Vulnerability),
     /// Too young, and not exempt.
     Cooldown {
         /// Days that it has to be public.
@@ -128,6 +184,7 @@ impl Refusal {
             Refusal::License(_) => "LICENSE",
             Refusal::Malware => "MALWARE_DETECTED",
             Refusal::Frozen { .. } => "FREEZE",
+            Refusal::Vulnerable(_) => "VULNERABILITY",
             Refusal::Cooldown { .. } => "COOLDOWN",
         }
     }
@@ -138,7 +195,11 @@ impl Refusal {
     pub fn ends_at(&self) -> Option<Micros> {
         match self {
             Refusal::Cooldown { until, .. } => *until,
-            Refusal::Blocked(_) | Refusal::License(_) | Refusal::Malware | Refusal::Frozen { .. } => None,
+            Refusal::Blocked(_)
+            | Refusal::License(_)
+            | Refusal::Malware
+            | Refusal::Frozen { .. }
+            | Refusal::Vulnerable(_) => None,
         }
     }
 
@@ -183,12 +244,34 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     {
         return Some(Refusal::Frozen { cutoff, published_at: subject.published_at });
     }
+    if !subject.is_own
+        && !excepted(|_| true)
+        && let Some(vulnerability) =
+            subject.vulnerabilities.iter().find(|found| counts_from(policy, found).is_some_and(|at| at <= now))
+    {
+        return Some(Refusal::Vulnerable(vulnerability.clone()));
+    }
     let days = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
     if subject.is_own || days <= 0 || exempt(|entry| entry.bypass_cooldown) || excepted(|_| true) {
         return None;
     }
     let until = subject.published_at.map(|at| at.saturating_add(Micros::from(days).saturating_mul(DAY)));
     until.is_none_or(|until| now < until).then_some(Refusal::Cooldown { days, until })
+}
+
+/// From when on a vulnerability is refused, in microseconds; absent if it never is. A fix that the cooldown withholds is none.
+fn counts_from(policy: &Policy, vulnerability: &Vulnerability) -> Option<Micros> {
+    let rule = policy.vulnerabilities.as_ref().filter(|rule| vulnerability.severity >= rule.minimum)?;
+    let cooldown = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
+    match &vulnerability.fix {
+        Some(fix) => Some(fix.since.saturating_add(Micros::from(rule.fix_days.max(cooldown)).saturating_mul(DAY))),
+        None => rule.includes_unfixed.then_some(Micros::MIN),
+    }
+}
+
+/// When the next vulnerability of a version is refused that is not yet, in microseconds; absent if there is none.
+pub fn vulnerable_at(policy: &Policy, vulnerabilities: &[Vulnerability], now: Micros) -> Option<Micros> {
+    vulnerabilities.iter().filter_map(|found| counts_from(policy, found)).filter(|at| *at > now).min()
 }
 
 #[cfg(test)]

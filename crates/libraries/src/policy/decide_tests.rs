@@ -16,6 +16,7 @@ fn subject() -> Subject<'static> {
         license: "MIT OR Apache-2.0",
         is_malware: false,
         published_at: Some(0),
+        vulnerabilities: &[],
         is_own: false,
     }
 }
@@ -84,6 +85,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         blocked,
         allowed,
         blocked_licenses,
+        vulnerabilities: None,
         overrides: Overrides::default(),
     })
 }
@@ -190,4 +192,68 @@ fn own_packages_have_no_cooldown_and_are_frozen_where_a_freeze_says_so() {
     assert_eq!(decide(&frozen(true), &own, 0), Decision::Refused(refusal));
     let blocked = Policy { blocked: vec![pattern("pkg:npm/left-pad")], ..Policy::default() };
     assert_eq!(decide(&blocked, &own, 0), Decision::Refused(Refusal::Blocked(pattern("pkg:npm/left-pad"))));
+}
+
+fn vulnerability(severity: Severity, fixed_since: Option<Micros>) -> Vulnerability {
+    let fix = fixed_since.map(|since| Fix { version: "1.3.1".into(), since });
+    Vulnerability { id: "A-1".into(), severity, fix }
+}
+
+fn strict(minimum: Severity, fix_days: i32, cooldown_days: i32, includes_unfixed: bool) -> Policy {
+    let vulnerabilities = Some(VulnerabilityRule { minimum, fix_days, includes_unfixed });
+    Policy { vulnerabilities, cooldown_days: Some(cooldown_days), ..Policy::default() }
+}
+
+#[test]
+fn a_vulnerability_counts_once_its_fix_is_old_enough() {
+    let found = [vulnerability(Severity::High, Some(10 * DAY))];
+    let subject = Subject { vulnerabilities: &found, ..subject() };
+    let refusal = Decision::Refused(Refusal::Vulnerable(found[0].clone()));
+    let policy = strict(Severity::High, 14, 7, false);
+    assert_eq!(decide(&policy, &subject, 24 * DAY - 1), Decision::Allowed);
+    assert_eq!(vulnerable_at(&policy, &found, 24 * DAY - 1), Some(24 * DAY));
+    assert_eq!(
+        (decide(&policy, &subject, 24 * DAY), vulnerable_at(&policy, &found, 24 * DAY)),
+        (refusal.clone(), None)
+    );
+    // A fix that may not be installed yet is none.
+    let slow = strict(Severity::High, 14, 30, false);
+    assert_eq!(
+        (decide(&slow, &subject, 40 * DAY - 1), decide(&slow, &subject, 40 * DAY)),
+        (Decision::Allowed, refusal)
+    );
+    let higher = strict(Severity::Critical, 0, 0, true);
+    assert_eq!((decide(&higher, &subject, LATE), vulnerable_at(&higher, &found, 0)), (Decision::Allowed, None));
+    let own = Subject { is_own: true, ..subject };
+    assert_eq!(decide(&policy, &own, LATE), Decision::Allowed);
+}
+
+#[test]
+fn a_vulnerability_without_a_fix_counts_where_the_rule_says_so() {
+    let found = [vulnerability(Severity::Low, None), vulnerability(Severity::Critical, None)];
+    let subject = Subject { vulnerabilities: &found, ..subject() };
+    let refusal = Decision::Refused(Refusal::Vulnerable(found[1].clone()));
+    assert_eq!(decide(&strict(Severity::Medium, 0, 0, false), &subject, LATE), Decision::Allowed);
+    assert_eq!(decide(&strict(Severity::Medium, 365, 0, true), &subject, 0), refusal);
+}
+
+#[test]
+fn an_exception_lifts_vulnerabilities_and_an_exemption_does_not() {
+    let found = [vulnerability(Severity::Critical, Some(0))];
+    let subject = Subject { vulnerabilities: &found, ..subject() };
+    let refusal = Decision::Refused(Refusal::Vulnerable(found[0].clone()));
+    let exempted = Policy { allowed: vec![exempt(true, true)], ..strict(Severity::Low, 0, 0, false) };
+    assert_eq!(decide(&exempted, &subject, LATE), refusal);
+    let exceptions = vec![Exception {
+        pattern: pattern("pkg:npm/left-pad@1.3.0"),
+        bypass_malware: false,
+        bypass_freeze: false,
+        ends_at: LATE + 1,
+    }];
+    let overrides = Overrides { exceptions, freezes: Vec::new() };
+    let excepted = Policy { overrides, ..strict(Severity::Low, 0, 0, false) };
+    assert_eq!(
+        (decide(&excepted, &subject, LATE), decide(&excepted, &subject, LATE + 1)),
+        (Decision::Allowed, refusal)
+    );
 }

@@ -1,0 +1,6 @@
+-- Rules of library policies about known vulnerabilities. A row for each policy that has one.
+CREATE TABLE library_policy_vulnerabilities (
+  policy TEXT NOT NULL PRIMARY KEY,
+  -- bowline.libraries.v1.VulnerabilityRule.
+  rule BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
