@@ -40,3 +40,17 @@ export async function owned(name, subject) {
   const upstream = execFileSync('node', [join(here, 'walk/token.mjs'), subject], { encoding: 'utf8' }).trim();
   return { organization, identity, upstream };
 }
+
+/** Has every version of a package below a fixed one be vulnerable, and a policy refuse that. */
+export async function refuseVulnerable(policy, ecosystem, name, fixed) {
+  const begun = await call('POST', '/feeds/bowline/v1/imports', { source: `suite-${ecosystem.toLowerCase()}`, licence: 'CC0-1.0', url: 'https://records.example', full: true });
+  const record = {
+    id: `SUITE-${ecosystem}-1`,
+    modified: new Date(Date.now() - 60_000).toISOString().replace(/\.\d+Z/, 'Z'),
+    severity: [{ type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H' }],
+    affected: [{ package: { ecosystem, name }, ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed }] }] }],
+  };
+  await call('POST', `/feeds/bowline/v1/imports/${begun.uid}/records`, { records: [Buffer.from(JSON.stringify(record)).toString('base64')] });
+  await call('POST', `/feeds/bowline/v1/imports/${begun.uid}:commit`, {});
+  await call('POST', `/policyvulnerabilities/v1/policies/${policy}:setRule`, { rule: { minimumSeverity: 'VULNERABILITY_SEVERITY_HIGH' } });
+}

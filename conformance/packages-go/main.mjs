@@ -11,7 +11,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { call, check, checks, owned } from '../lib.mjs';
+import { call, check, checks, owned, refuseVulnerable } from '../lib.mjs';
 import { secured } from '../tls.mjs';
 
 const { BASE_URL, BOWLINE, OPERATOR_TOKEN, UPDATE_GOLDEN } = process.env;
@@ -192,6 +192,12 @@ try {
   check('go gets no frozen version', frozen.status !== 0, frozen.text);
   row('get a frozen version', frozen);
   await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
+  await refuseVulnerable(policy.id, 'Go', outer, '1.1.0');
+  const fixed = await project(own, [outer], [`get ${outer}`, 'run .']);
+  check('go gets the fixed version', fixed.status === 0 && fixed.text.includes('outer v1.1.0'), fixed.text);
+  const vulnerable = await project(own, [], [`get ${outer}@v1.0.0`]);
+  check('go gets no vulnerable version', vulnerable.status !== 0, vulnerable.text);
+  row('get a vulnerable version', vulnerable);
 
   // ---- a lock file, and what is deleted ------------------------------------------------------------------
   await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-new', cooldownDays: 7 });

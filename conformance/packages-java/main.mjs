@@ -12,7 +12,7 @@ import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { call, check, checks, owned } from '../lib.mjs';
+import { call, check, checks, owned, refuseVulnerable } from '../lib.mjs';
 
 const { BASE_URL, BOWLINE, JAVA_CLIENTS, JAVA_WHOLE, OPERATOR_TOKEN, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
@@ -241,6 +241,15 @@ try {
     check(`${client} installs own packages during a freeze`, ours.status === 0, ours.text);
   }
   await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
+
+  await refuseVulnerable(policy.id, 'Maven', 'bwl.example:outer', '1.1');
+  for (const [client, maven] of Object.entries(clients)) {
+    const fixed = maven.install(own, [{ artifact: 'outer', version: '1.1' }]);
+    check(`${client} installs the fixed version`, fixed.status === 0, fixed.text);
+    const vulnerable = maven.install(own, [{ artifact: 'outer', version: '1.0' }]);
+    check(`${client} installs no vulnerable version`, vulnerable.status !== 0, vulnerable.text);
+    row('install a vulnerable version', client, vulnerable);
+  }
 
   const lock = join(work, 'gradle.lockfile');
   writeFileSync(lock, 'bwl.example:outer:1.1=runtimeClasspath\nempty=\n');

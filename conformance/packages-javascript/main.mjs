@@ -12,7 +12,7 @@ import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { call, check, checks, owned } from '../lib.mjs';
+import { call, check, checks, owned, refuseVulnerable } from '../lib.mjs';
 
 const { BASE_URL, BOWLINE, JAVASCRIPT, JAVASCRIPT_WHOLE, OPERATOR_TOKEN, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
@@ -303,6 +303,14 @@ try {
     row('install a frozen version', client, frozen, ...marks, 'Blocked by');
   }
   await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
+  await refuseVulnerable(policy.id, 'npm', 'bwl-outer', '1.1.0');
+  for (const [client, how] of Object.entries(few)) {
+    const fixed = install(how, own, { 'bwl-outer': '^1.0.0' });
+    check(`${client} installs the fixed version`, fixed.status === 0 && installed(fixed.directory, 'bwl-outer') === '1.1.0', fixed.text);
+    const vulnerable = install(how, own, { 'bwl-outer': '1.0.0' });
+    check(`${client} installs no vulnerable version`, vulnerable.status !== 0, vulnerable.text);
+    row('install a vulnerable version', client, vulnerable, ...marks);
+  }
   await call('PUT', `/libraries/v1/policies/${policy.id}`, { name: 'no-new', cooldownDays: 7 });
   await call('POST', `/packageexceptions/v1/organizations/${owner.organization}:createException`, { purl: 'pkg:npm/bwl-outer@1.1.0', justification: 'mends a fault' });
   for (const [client, how] of Object.entries(few)) {

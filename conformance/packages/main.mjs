@@ -11,7 +11,7 @@ import { copyFileSync, mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { call, check, checks, owned } from '../lib.mjs';
+import { call, check, checks, owned, refuseVulnerable } from '../lib.mjs';
 
 const { BASE_URL, BOWLINE, PYTHON, UPDATE_GOLDEN } = process.env;
 const here = dirname(fileURLToPath(import.meta.url));
@@ -285,6 +285,14 @@ try {
     row('install a frozen version', client, frozen, 'Blocked by', 'ERROR: No matching', 'ERROR: HTTP');
   }
   await call('POST', `/packagefreezes/v1/organizations/${owner.organization}:liftFreeze`, {});
+  await refuseVulnerable(policy.id, 'PyPI', 'bwl-outer', '1.1');
+  for (const [client, install] of Object.entries(installers)) {
+    const fixed = install(own, 'bwl-outer');
+    check(`${client} installs the fixed version`, fixed.status === 0 && /bwl[-_]outer[-=]+1\.1/.test(fixed.text), fixed.text);
+    const vulnerable = install(own, 'bwl-outer==1.0');
+    check(`${client} installs no vulnerable version`, vulnerable.status !== 0, vulnerable.text);
+    row('install a vulnerable version', client, vulnerable, 'Blocked by', 'ERROR: No matching', 'ERROR: HTTP');
+  }
   for (const kind of ['poetry', 'pdm']) {
     const outcome = installFrom(kind, owner, 'bwl-example==1.0');
     check(`${kind} installs no blocked version`, outcome.status !== 0, outcome.text);

@@ -17,11 +17,14 @@ async fn a_published_file_is_on_its_page_and_can_be_downloaded(server: &TestServ
 
     let reply = client.file(&page, 0).await;
     assert_eq!((reply.status, &reply.body), (200, &bytes));
+    assert_eq!(reply.header("cache-control"), Some("private, no-cache"), "a policy may withhold it at any time");
     let metadata = metadata("foo-bar", "1.0", "License-Expression: MIT\n");
     assert_eq!(file["core-metadata"]["sha256"], sha256(metadata.as_bytes()));
     let address = format!("files/{}/foo_bar-1.0-py3-none-any.whl", sha256(&bytes));
     assert_eq!(client.get(&format!("{address}.metadata")).await.text(), metadata);
 
+    let packed = client.send(&format!("GET {address}"), &[("accept-encoding", "gzip")], &[]).await;
+    assert_eq!((packed.header("content-encoding"), &packed.body), (None, &bytes), "archives are sent as they are");
     let part = client.send(&format!("GET {address}"), &[("range", "bytes=-22")], &[]).await;
     assert_eq!((part.status, &part.body[..]), (206, &bytes[bytes.len() - 22..]));
     let head = client.send(&format!("HEAD {address}"), &[], &[]).await;

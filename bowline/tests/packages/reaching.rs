@@ -77,6 +77,9 @@ async fn credentials_have_the_forms_that_clients_send(server: &TestServer) {
     for user in [identity.clone(), identity.replace('/', "_"), identity.replace('/', "%2F")] {
         assert_eq!(Client::with(server, &user, &token).get("simple/foo/").await.status, 200, "{user}");
     }
+    let long = server.idp().token("builder", auth_url, serde_json::json!({ "groups": vec!["team"; 1000] }));
+    assert!(long.len() > 8 << 10, "as those of people in many groups");
+    assert_eq!(Client::with(server, &identity, &long).get("simple/foo/").await.status, 200);
     let audience = format!("{}/libraries", server.base());
     let exchanged = server.exchange(&token, &[("aud", &audience), ("identity", &identity)]).await;
     let exchanged = exchanged.json()["token"].as_str().unwrap().to_owned();

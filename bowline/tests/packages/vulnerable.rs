@@ -19,13 +19,13 @@ const CRITICAL: &str = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H";
 /// A score of 5.5.
 const MEDIUM: &str = "CVSS:3.1/AV:L/AC:L/PR:L/UI:N/S:U/C:N/I:N/A:H";
 
-/// A record that these events are about, changed so many days before the clock of the server.
+/// A record that these events are about, published so many days before the clock of the server, and changed yesterday.
 fn record(server: &TestServer, id: &str, package: (&str, &str), severity: &str, days: i64, events: Value) -> Value {
-    let modified = rfc3339::text(server.clock().now() - days * 24 * 3600 * 1_000_000, Digits::Fewest);
+    let before = |days: i64| rfc3339::text(server.clock().now() - days * 24 * 3600 * 1_000_000, Digits::Fewest);
     let severity = if severity.is_empty() { json!([]) } else { json!([{ "type": "CVSS_V3", "score": severity }]) };
     let (ecosystem, name) = package;
     json!({
-        "id": id, "modified": modified, "severity": severity,
+        "id": id, "published": before(days), "modified": before(1), "severity": severity,
         "affected": [{ "package": { "ecosystem": ecosystem, "name": name }, "ranges": [
             { "type": "ECOSYSTEM", "events": events },
         ] }],
@@ -87,26 +87,29 @@ async fn a_version_is_refused_once_its_fix_is_old_enough(server: &TestServer) {
 
 async fn severities_and_fixes_decide(server: &TestServer) {
     let index = FakeIndex::start().await;
-    for name in ["medium", "unrated", "unfixed", "malware", "younger"] {
+    let names = ["medium", "unrated", "aliased", "unfixed", "last", "malware", "younger"];
+    for name in names {
         index.publish(server, name, "1.0", 100);
         index.publish(server, name, "1.1", if name == "younger" { 5 } else { 90 });
     }
     let (org, owner, client) = installer(server, &index).await;
     let of =
         |id: &str, name: &str, severity: &str, events: Value| record(server, id, ("PyPI", name), severity, 80, events);
-    import_records(
-        server,
-        &[
-            of("A-1", "medium", MEDIUM, fixed_in("1.1")),
-            of("A-2", "unrated", "", fixed_in("1.1")),
-            of("A-3", "unfixed", CRITICAL, json!([{ "introduced": "0" }])),
-            of("MAL-1", "malware", CRITICAL, fixed_in("1.1")),
-            of("A-4", "younger", CRITICAL, fixed_in("1.1")),
-        ],
-    )
-    .await;
+    let mut aliased = of("A-3", "aliased", "", fixed_in("1.1"));
+    aliased["aliases"] = json!(["CVE-1"]);
+    let records = [
+        of("A-1", "medium", MEDIUM, fixed_in("1.1")),
+        of("A-2", "unrated", "", fixed_in("1.1")),
+        aliased,
+        of("CVE-1", "elsewhere", MEDIUM, fixed_in("1.1")),
+        of("A-4", "unfixed", CRITICAL, json!([{ "introduced": "0" }])),
+        of("A-5", "last", CRITICAL, json!([{ "introduced": "0" }, { "last_affected": "1.0" }])),
+        of("MAL-1", "malware", CRITICAL, fixed_in("1.1")),
+        of("A-6", "younger", CRITICAL, fixed_in("1.1")),
+    ];
+    import_records(server, &records).await;
     let policy = bind(&owner, &org, "ENFORCED", json!({ "name": "strict", "cooldownDays": 7 })).await;
-    let refused = async |names: [&str; 5]| {
+    let refused = async || {
         let mut refused = Vec::new();
         for name in names {
             let yanked = client.project(name).await["files"][0]["yanked"].clone();
@@ -114,74 +117,106 @@ async fn severities_and_fixes_decide(server: &TestServer) {
         }
         refused
     };
-    let names = ["medium", "unrated", "unfixed", "younger", "malware"];
-    assert_eq!(refused(names).await, Vec::<String>::new());
+    assert_eq!(refused().await, Vec::<String>::new());
     set_rule(&owner, &policy, rule("HIGH", 0), 200).await;
-    assert_eq!(refused(names).await, ["A-2 (high), fixed in 1.1"], "a fix that the cooldown withholds is none");
-    set_rule(
-        &owner,
-        &policy,
-        json!({ "minimumSeverity": "VULNERABILITY_SEVERITY_MEDIUM", "includesUnfixed": true }),
-        200,
-    )
-    .await;
-    let all = ["A-1 (medium), fixed in 1.1", "A-2 (high), fixed in 1.1", "A-3 (critical), which no version fixes"];
-    assert_eq!(refused(names).await, all);
+    let high = ["A-2 (high), fixed in 1.1", "A-5 (critical), fixed in 1.1"];
+    assert_eq!(refused().await, high, "a fix that the cooldown withholds is none");
+    let all = json!({ "minimumSeverity": "VULNERABILITY_SEVERITY_MEDIUM", "includesUnfixed": true });
+    set_rule(&owner, &policy, all, 200).await;
+    let all = [
+        "A-1 (medium), fixed in 1.1",
+        "A-2 (high), fixed in 1.1",
+        "A-3 (medium), fixed in 1.1",
+        "A-4 (critical), without a known fix",
+        "A-5 (critical), fixed in 1.1",
+    ];
+    assert_eq!(refused().await, all);
     // New records hold at once.
-    import_records(
-        server,
-        &[of("A-5", "younger", CRITICAL, json!([{ "introduced": "0" }, { "last_affected": "1.0" }]))],
-    )
-    .await;
-    assert_eq!(refused(names).await.last().unwrap(), "A-5 (critical), which no version fixes");
+    import_records(server, &[of("A-7", "younger", CRITICAL, json!([{ "introduced": "0" }]))]).await;
+    assert_eq!(refused().await.last().unwrap(), "A-7 (critical), without a known fix");
     set_rule(&owner, &policy, json!({}), 200).await;
-    assert_eq!(refused(names).await, Vec::<String>::new());
+    assert_eq!(refused().await, Vec::<String>::new());
 }
 
-async fn every_ecosystem_has_the_gate(server: &TestServer) {
+/// What each ecosystem decides about version 1.0.0, by its list, its file and its explanation: whether it is refused.
+async fn decided(server: &TestServer, client: &Client, owner: &Actor, org: &str) -> [(bool, bool, bool); 3] {
+    let why = async |purl: &str| {
+        let path = format!("/librarydecisions/v1/organizations/{org}:explainPackage?purl={purl}");
+        owner.rest("GET", &path, None).await.json()["decision"]["allowed"] != true
+    };
+    let file = async |client: Client, path: &str| client.send(&format!("GET {path}"), &[], &[]).await;
+    let document = client.javascript().document("foo").await;
+    let address = format!("{}/libraries/javascript/foo/-/foo-1.0.0.tgz", server.base());
+    let tarball = file(client.javascript(), "foo/-/foo-1.0.0.tgz").await;
+    assert_eq!(document["versions"]["1.1.0"]["dist"]["tarball"], address.replace("1.0.0", "1.1.0"));
+    let list = file(client.java(), "org/pub/lib/maven-metadata.xml").await.text();
+    let jar = file(client.java(), "org/pub/lib/1.0.0/lib-1.0.0.jar").await;
+    let modules = file(client.go(), "example.com/pub/lib/@v/list").await.text();
+    let zip = file(client.go(), "example.com/pub/lib/@v/v1.0.0.zip").await;
+    let info = file(client.go(), "example.com/pub/lib/@v/v1.0.0.info").await;
+    assert_eq!(info.status, zip.status, "{}", info.text());
+    for (reply, name) in [(&tarball, "A-1"), (&jar, "A-2"), (&zip, "A-3")] {
+        assert!(matches!(reply.status, 200 | 403), "{}", reply.text());
+        let wanted = format!("has {name} (critical), fixed in ");
+        assert_eq!(reply.status == 403, reply.text().contains(&wanted), "{}", reply.text());
+    }
+    [
+        (document["versions"].get("1.0.0").is_none(), tarball.status == 403, why("pkg:npm/foo@1.0.0").await),
+        (!list.contains("<version>1.0.0<"), jar.status == 403, why("pkg:maven/org.pub/lib@1.0.0").await),
+        (!modules.contains("v1.0.0"), zip.status == 403, why("pkg:golang/example.com/pub/lib@v1.0.0").await),
+    ]
+}
+
+async fn lists_files_and_explanations_decide_alike(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let client = Client::of(server, &owner);
     let (index, repository, proxy) =
         (FakeIndex::start().await, FakeRepository::start().await, FakeProxy::start().await);
-    for (version, days) in [("1.0.0", 100), ("1.1.0", 90)] {
+    for (version, days) in [("1.0.0", 100), ("1.1.0", 20)] {
         index.npm_publish(server, "foo", version, days);
         repository.publish(server, "lib", version, days, &maven::license("MIT"));
         proxy.publish(server, "example.com/pub/lib", &format!("v{version}"), days);
     }
+    repository.list(server, "lib", &["1.0.0", "1.1.0"]);
     proxy.list("example.com/pub/lib", &["v1.0.0", "v1.1.0"]);
     index.npm_serve(&owner, &org).await;
     repository.serve(&owner, &org, "central", 0).await;
     proxy.serve(&owner, &org, "public", 0).await;
-    import_records(
-        server,
-        &[
-            record(server, "A-1", ("npm", "foo"), CRITICAL, 60, fixed_in("1.1.0")),
-            record(server, "A-2", ("Maven", "org.pub:lib"), CRITICAL, 60, fixed_in("1.1.0")),
-            record(server, "A-3", ("Go", "example.com/pub/lib"), CRITICAL, 60, fixed_in("1.1.0")),
-        ],
-    )
-    .await;
-    let open = client.javascript().document("foo").await;
+    let records = [("npm", "foo"), ("Maven", "org.pub:lib"), ("Go", "example.com/pub/lib")];
+    let records = (1..)
+        .zip(records)
+        .map(|(number, package)| record(server, &format!("A-{number}"), package, CRITICAL, 60, fixed_in("1.1.0")));
+    import_records(server, &records.collect::<Vec<_>>()).await;
+    let mut policies = Vec::new();
     for ecosystem in ["JAVASCRIPT", "JAVA", "GO"] {
         let policy = bind_to(ecosystem, &owner, &org, "ENFORCED", json!({ "name": ecosystem })).await;
         set_rule(&owner, &policy, rule("CRITICAL", 30), 200).await;
+        policies.push(policy);
     }
-    let document = client.javascript().document("foo").await;
-    assert_eq!((&document["dist-tags"]["latest"], document["versions"].get("1.0.0")), (&json!("1.1.0"), None));
-    let wanted = "Blocked by policy JAVASCRIPT: pkg:npm/foo@1.0.0 has A-1 (critical), fixed in 1.1.0";
-    assert_eq!(sentence(&client.javascript().npm_file(server, &open, "1.0.0").await, 403), wanted);
-    let jar = async |version: &str| {
-        client.java().send(&format!("GET org/pub/lib/{version}/lib-{version}.jar"), &[], &[]).await
-    };
-    let wanted = "Blocked by policy JAVA: pkg:maven/org.pub/lib@1.0.0 has A-2 (critical), fixed in 1.1.0";
-    assert_eq!((sentence(&jar("1.0.0").await, 403), jar("1.1.0").await.status), (wanted.to_owned(), 200));
-    let zip =
-        async |version: &str| client.go().send(&format!("GET example.com/pub/lib/@v/{version}.zip"), &[], &[]).await;
-    let wanted = "Blocked by policy GO: pkg:golang/example.com/pub/lib@v1.0.0 has A-3 (critical), fixed in 1.1.0";
-    let refused = zip("v1.0.0").await;
-    assert_eq!((refused.status, refused.text().trim_end(), zip("v1.1.0").await.status), (403, wanted, 200));
-    assert_eq!(client.go().send("GET example.com/pub/lib/@v/list", &[], &[]).await.text(), "v1.1.0\n");
+    // The fix is younger than the record, and counts from its own day.
+    assert_eq!(decided(server, &client, &owner, &org).await, [(false, false, false); 3]);
+    for policy in &policies {
+        set_rule(&owner, policy, rule("CRITICAL", 14), 200).await;
+    }
+    assert_eq!(decided(server, &client, &owner, &org).await, [(true, true, true); 3]);
+}
+
+async fn a_view_of_the_past_decides_as_of_now(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 100);
+    index.publish(server, "foo", "1.1", 20);
+    let (org, owner, client) = installer(server, &index).await;
+    import_records(server, &[record(server, "A-1", ("PyPI", "foo"), CRITICAL, 60, fixed_in("1.1"))]).await;
+    let policy = bind(&owner, &org, "ENFORCED", json!({ "name": "strict" })).await;
+    let then = rfc3339::text(server.clock().now() - 50 * 24 * 3600 * 1_000_000, Digits::Fewest);
+    let dated = client.at(&format!("{org}@{then}"));
+    for (days, is_refused) in [(30, false), (14, true)] {
+        set_rule(&owner, &policy, rule("HIGH", days), 200).await;
+        let page = dated.project("foo").await;
+        assert_eq!((&page["versions"], page["files"][0]["yanked"].is_string()), (&json!(["1.0"]), is_refused));
+        assert_eq!(dated.file(&page, 0).await.status, if is_refused { 403 } else { 200 });
+    }
 }
 
 async fn a_rule_is_a_part_of_its_policy(server: &TestServer) {
@@ -223,6 +258,13 @@ async fn a_rule_is_a_part_of_its_policy(server: &TestServer) {
         (&json!("VULNERABILITY"), &json!(true)),
         "{decisions}"
     );
+    // Without a rule, a draft has that of the policy whose id it has.
+    let same = json!({ "policy": { "id": policy, "name": "draft", "cooldownDays": 0 }, "purls": ["pkg:pypi/foo@1.0"] });
+    let decisions = owner.rest("POST", &evaluate, Some(same.clone())).await.json()["decisions"].clone();
+    assert_eq!(decisions[0]["reason"], "VULNERABILITY", "{decisions}");
+    let mut none = same;
+    none["vulnerabilityRule"] = json!({});
+    assert_eq!(owner.rest("POST", &evaluate, Some(none)).await.json()["decisions"][0]["allowed"], true);
     let mut request = draft;
     request["ecosystem"] = json!("PYTHON");
     server.server().parts().package_hosts.flush_notes(|| *b"12345678").await;
@@ -260,7 +302,8 @@ async fn own_packages_are_not_meant(server: &TestServer) {
 each_engine!(
     a_version_is_refused_once_its_fix_is_old_enough,
     severities_and_fixes_decide,
-    every_ecosystem_has_the_gate,
+    lists_files_and_explanations_decide_alike,
+    a_view_of_the_past_decides_as_of_now,
     a_rule_is_a_part_of_its_policy,
     own_packages_are_not_meant,
 );

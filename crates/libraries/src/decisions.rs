@@ -18,7 +18,7 @@ use self::facts::{Facts, Scope, VersionName};
 use super::ecosystems::{LANGUAGES, Language, MUST_BE};
 use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
-use super::policy::decide::{Decision, Policy, Refusal, Vulnerability, decide};
+use super::policy::decide::{Decision, Policy, Refusal, Severity, Vulnerability, decide};
 use super::{exceptions, policy_vulnerabilities, require_organization};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -91,8 +91,8 @@ async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainPackageRequest>)
     let overrides = in_force::overrides(tx, &organization, package, call.now()).await?;
     let enforced = in_force::find(tx, &organization, version.language, Mode::Enforced, &overrides).await?;
     let logged = in_force::find(tx, &organization, version.language, Mode::Log, &overrides).await?;
-    let has_rule = [&enforced, &logged].into_iter().flatten().any(|found| found.policy.vulnerabilities.is_some());
-    let scope = Scope { organization: &organization, readable: &readable, has_rule };
+    let minimum = lowest([&enforced, &logged].into_iter().flatten().map(|found| &found.policy));
+    let scope = Scope { organization: &organization, readable: &readable, minimum };
     let facts = facts::load_for(tx, &scope, std::slice::from_ref(&version)).await?;
     let of_version = (version.language, &*version.name, &*version.version);
     let exception = if call.holds(organization.as_str(), Capability::CapPoliciesOverrideList) {
@@ -119,12 +119,34 @@ async fn evaluate(
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
-    let vulnerabilities = request.vulnerability_rule.as_ref().and_then(policy_vulnerabilities::ready);
-    let draft = policies::draft(request.policy.clone().unwrap_or_default())?;
-    let policy = Policy { vulnerabilities, overrides, ..draft };
+    let draft = drafted(tx, &organization, request.policy.as_ref(), request.vulnerability_rule.as_ref()).await?;
+    let policy = Policy { overrides, ..draft };
     let readable = readable(call, &organization);
     let decisions = decided(tx, &organization, (&request.purls, &readable), &policy, call.now()).await?;
     Ok(own::EvaluatePolicyResponse { decisions })
+}
+
+/// The lowest severity that rules of policies are about.
+fn lowest<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Option<Severity> {
+    policies.into_iter().filter_map(|policy| Some(policy.vulnerabilities?.minimum)).min()
+}
+
+/// A draft with its rule about vulnerabilities: the one that is given, or else the one that the policy of its id has, which an
+/// update keeps.
+async fn drafted(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    policy: Option<&v1::LibraryPolicy>,
+    rule: Option<&own::VulnerabilityRule>,
+) -> Result<Policy> {
+    let policy = policy.cloned().unwrap_or_default();
+    let stored = Uidp::parse(&policy.id).ok().filter(|uid| organization.contains(uid.as_str()) && rule.is_none());
+    let vulnerabilities = match (rule, stored) {
+        (Some(rule), _) => policy_vulnerabilities::ready(rule),
+        (None, Some(uid)) => policy_vulnerabilities::of_policy(tx, &uid).await?,
+        (None, None) => None,
+    };
+    Ok(Policy { vulnerabilities, ..policies::draft(policy)? })
 }
 
 /// The ecosystems whose own packages the caller may list.
@@ -151,7 +173,7 @@ pub(super) async fn decided(
     if versions.is_empty() {
         return Ok(Vec::new());
     }
-    let scope = Scope { organization, readable, has_rule: policy.vulnerabilities.is_some() };
+    let scope = Scope { organization, readable, minimum: lowest([policy]) };
     let facts = facts::load_for(tx, &scope, &versions).await?;
     Ok(versions.iter().map(|version| shown(version, facts::of(&facts, version), Some(policy), now)).collect())
 }
@@ -168,14 +190,13 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) 
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
     let in_force = in_force::find(tx, &organization, language, Mode::Enforced, &overrides).await?;
     let in_force = in_force.as_ref().map(|found| &found.policy);
-    let vulnerabilities = request.vulnerability_rule.as_ref().and_then(policy_vulnerabilities::ready);
-    let draft = Policy { vulnerabilities, overrides, ..policies::draft(request.policy.clone().unwrap_or_default())? };
+    let draft = drafted(tx, &organization, request.policy.as_ref(), request.vulnerability_rule.as_ref()).await?;
+    let draft = Policy { overrides, ..draft };
     let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
     let since = call.now() - Micros::from(days) * DAY;
     let (versions, incomplete) = served(tx, &organization, language, since).await?;
-    let policies = in_force.into_iter().chain([&draft]);
-    let has_rule = policies.into_iter().any(|policy| policy.vulnerabilities.is_some());
-    let scope = Scope { organization: &organization, readable: &readable(call, &organization), has_rule };
+    let minimum = lowest(in_force.into_iter().chain([&draft]));
+    let scope = Scope { organization: &organization, readable: &readable(call, &organization), minimum };
     let facts = facts::load_for(tx, &scope, &versions).await?;
     let mut response = own::PreviewPolicyResponse {
         examined: i32::try_from(versions.len()).unwrap_or(i32::MAX),

@@ -220,9 +220,8 @@ pub(super) async fn stored_custom(tx: &mut ReadTx, uid: &Uidp) -> Result<Policy>
 
 /// A policy ready to check by, with the rule about vulnerabilities that the stored one has.
 async fn with_rule(tx: &mut ReadTx, uid: &Uidp, policy: &v1::LibraryPolicy) -> Result<Policy> {
-    let sql = "SELECT rule FROM library_policy_vulnerabilities WHERE policy = $1";
-    let rule = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
-    Ok(Policy { vulnerabilities: policy_vulnerabilities::read(rule)?, ..ready(policy)? })
+    let vulnerabilities = policy_vulnerabilities::of_policy(tx, uid).await?;
+    Ok(Policy { vulnerabilities, ..ready(policy)? })
 }
 
 /// The ranges of a list that names an organization or none.

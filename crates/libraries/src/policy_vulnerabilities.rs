@@ -23,11 +23,17 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 /// What is wrong with a rule.
 pub(super) fn violations(field: &str, rule: Option<&own::VulnerabilityRule>) -> Vec<FieldViolation> {
-    let days = rule.map_or(0, |rule| rule.fix_days);
-    if (0..=MAX_FIX_DAYS).contains(&days) {
-        return Vec::new();
+    let Some(rule) = rule else { return Vec::new() };
+    let mut wrong = Vec::new();
+    if own::VulnerabilitySeverity::try_from(rule.minimum_severity).is_err() {
+        let description = "must be LOW, MEDIUM, HIGH or CRITICAL".into();
+        wrong.push(FieldViolation { field: format!("{field}.minimumSeverity"), description });
     }
-    vec![FieldViolation { field: format!("{field}.fixDays"), description: format!("must be 0 to {MAX_FIX_DAYS}") }]
+    if !(0..=MAX_FIX_DAYS).contains(&rule.fix_days) {
+        let description = format!("must be 0 to {MAX_FIX_DAYS}");
+        wrong.push(FieldViolation { field: format!("{field}.fixDays"), description });
+    }
+    wrong
 }
 
 /// A rule that was validated, ready to check by; absent if it names no severity.
@@ -40,6 +46,11 @@ pub(super) fn ready(rule: &own::VulnerabilityRule) -> Option<VulnerabilityRule> 
         own::VulnerabilitySeverity::Critical => Severity::Critical,
     };
     Some(VulnerabilityRule { minimum, fix_days: rule.fix_days, includes_unfixed: rule.includes_unfixed })
+}
+
+/// The rule of a policy, ready to check by.
+pub(super) async fn of_policy(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<VulnerabilityRule>> {
+    Ok(stored(tx, uid).await?.as_ref().and_then(ready))
 }
 
 /// Reads a rule as it is stored; absent without bytes.

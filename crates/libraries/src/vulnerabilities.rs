@@ -1,11 +1,12 @@
 //! What records of vulnerabilities say of versions of a package.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bowline_core::{Micros, Result};
 use bowline_osv::{PackageKey, Rating, VersionQuery};
 use bowline_store::ReadTx;
-use bowline_vulnerabilities::records::{PackageRecord, of_packages};
+use bowline_versions::Version;
+use bowline_vulnerabilities::records::{self, PackageRecord};
 
 use super::ecosystems::Language;
 use super::malware;
@@ -15,10 +16,22 @@ use super::policy::decide::{Fix, Severity, Vulnerability};
 const MALWARE: &str = "MAL-";
 
 /// The records of a package.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct PackageVulnerabilities {
     language: Language,
     records: Vec<PackageRecord>,
+}
+
+/// The versions that a package is known to have, where they are known.
+#[derive(Debug, Default)]
+pub(super) struct KnownVersions(BTreeMap<Vec<u8>, (String, Option<Micros>)>);
+
+impl KnownVersions {
+    /// Adds a version by its sort key; of several files of one, the first that became public counts.
+    pub(super) fn add(&mut self, sort_key: &[u8], version: &str, published_at: Option<Micros>) {
+        let (_, known) = self.0.entry(sort_key.to_vec()).or_insert_with(|| (version.to_owned(), published_at));
+        *known = known.iter().copied().chain(published_at).min();
+    }
 }
 
 /// The records of some packages, by their names; packages without one are left out.
@@ -30,52 +43,74 @@ pub(super) async fn of_names(
     let ecosystem = malware::spelled(language);
     let list: Vec<&str> = names.iter().copied().collect();
     let mut by_package: HashMap<String, Vec<PackageRecord>> = HashMap::new();
-    for record in of_packages(tx, ecosystem, &list).await? {
+    for record in records::of_packages(tx, ecosystem, &list).await? {
         if !record.id.starts_with(MALWARE) {
             by_package.entry(record.package.clone()).or_default().push(record);
         }
     }
     let of = |name: &&str| {
-        let records = by_package.get(PackageKey::new(ecosystem, name).as_str())?.clone();
+        let records = by_package.remove(PackageKey::new(ecosystem, name).as_str())?;
         Some(((*name).to_owned(), PackageVulnerabilities { language, records }))
     };
     Ok(names.iter().filter_map(of).collect())
 }
 
-/// The records of a package.
-pub(super) async fn of_package(tx: &mut ReadTx, language: Language, name: &str) -> Result<PackageVulnerabilities> {
-    let found = of_names(tx, language, &BTreeSet::from([name])).await?.remove(name);
-    Ok(found.unwrap_or(PackageVulnerabilities { language, records: Vec::new() }))
+/// The records of a package; absent if there are none.
+pub(super) async fn of_package(
+    tx: &mut ReadTx,
+    language: Language,
+    name: &str,
+) -> Result<Option<PackageVulnerabilities>> {
+    Ok(of_names(tx, language, &BTreeSet::from([name])).await?.remove(name))
+}
+
+/// Stands for the records of a package.
+pub(super) async fn stamp(tx: &mut ReadTx, language: Language, name: &str) -> Result<Vec<i64>> {
+    records::numbers_of_package(tx, malware::spelled(language), name).await
 }
 
 impl PackageVulnerabilities {
-    pub(super) fn records(&self) -> &[PackageRecord] {
-        &self.records
+    /// The vulnerabilities of a version from a severity on, the most severe first.
+    pub(super) fn of_version(&self, version: &str, minimum: Severity, known: &KnownVersions) -> Vec<Vulnerability> {
+        let query = self.query(version);
+        let severe = self.records.iter().filter(|record| severity(record.rating) >= minimum);
+        let affecting = severe.filter(|record| query.is_in(&record.ranges));
+        let mut found: Vec<Vulnerability> = affecting
+            .map(|record| Vulnerability {
+                id: record.id.clone(),
+                severity: severity(record.rating),
+                fix: self.fix(record, version, known),
+            })
+            .collect();
+        found.sort_by(|one, other| (other.severity, &one.id).cmp(&(one.severity, &other.id)));
+        found
     }
 
-    pub(super) fn into_records(self) -> Vec<PackageRecord> {
-        self.records
+    /// The lowest later release that a record does not affect, of those that are known. Where none is, the version that the
+    /// record names: a list may not have been requested yet. A fix without a time has been there since the record was
+    /// published.
+    fn fix(&self, record: &PackageRecord, version: &str, known: &KnownVersions) -> Option<Fix> {
+        let own = self.language.order_key(version);
+        let later = known.0.range(own.clone()..).filter(|(key, _)| **key != own);
+        let is_fix = |text: &str| is_release(self.language, text) && !self.query(text).is_in(&record.ranges);
+        for (_, (text, published_at)) in later {
+            if is_fix(text) {
+                return Some(Fix { version: text.clone(), since: published_at.unwrap_or(record.published) });
+            }
+        }
+        let named = self.query(version).fixed_in(&record.ranges)?;
+        // A list that goes further, without a version that is not affected, has no such version.
+        let goes_further = known.0.last_key_value().is_some_and(|(key, _)| *key > self.language.order_key(named));
+        (!goes_further).then(|| Fix { version: named.to_owned(), since: record.published })
     }
 
-    /// The vulnerabilities of a version. `published_at` is when another version became public, where that is known; a fix
-    /// without that has been there since its record was changed last, at the latest.
-    pub(super) fn of_version(
-        &self,
-        version: &str,
-        published_at: impl Fn(&[u8]) -> Option<Micros>,
-    ) -> Vec<Vulnerability> {
-        let query = VersionQuery::new(malware::spelled(self.language), Some(version));
-        let affecting = self.records.iter().filter(|record| query.is_in(&record.ranges));
-        let vulnerability = |record: &PackageRecord| Vulnerability {
-            id: record.id.clone(),
-            severity: severity(record.rating),
-            fix: query.fixed_in(&record.ranges).map(|fixed| Fix {
-                version: fixed.to_owned(),
-                since: published_at(&self.language.order_key(fixed)).unwrap_or(record.modified),
-            }),
-        };
-        affecting.map(vulnerability).collect()
+    fn query<'a>(&self, version: &'a str) -> VersionQuery<'a> {
+        VersionQuery::new(malware::spelled(self.language), Some(version))
     }
+}
+
+fn is_release(language: Language, version: &str) -> bool {
+    Version::parse(language.scheme(), version).is_ok_and(|version| !version.is_prerelease())
 }
 
 /// The severity of a rating; of none, the one that clients of npm take an advisory for that says nothing.

@@ -4,7 +4,6 @@ use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::Decision;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::EvaluatePolicy;
-use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::GetRule;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies::ListPolicies;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::ListBindings;
@@ -59,12 +58,6 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
         note(&format!("not checked: {other}\n"));
     }
     let policy = policy_in_force(&api, &organization, file.ecosystem).await?;
-    let rule = match &policy {
-        Some(policy) => {
-            api.call::<GetRule>(&own::GetVulnerabilityRuleRequest { policy: policy.id.clone() }).await?.rule
-        }
-        None => None,
-    };
     let by = policy.as_ref().map_or_else(|| NO_POLICY.to_owned(), |policy| format!("the policy {}", policy.name));
     let policy = policy.unwrap_or_else(|| without_rules(file.ecosystem));
     let purls: Vec<String> = file.versions.into_iter().collect();
@@ -74,7 +67,8 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
             parent: organization.clone(),
             policy: Some(policy.clone()),
             purls: purls.to_vec(),
-            vulnerability_rule: rule,
+            // That of the policy, which has its id.
+            vulnerability_rule: None,
         };
         refused.extend(api.call::<EvaluatePolicy>(&request).await?.decisions.into_iter().filter(|one| !one.allowed));
     }

@@ -77,6 +77,7 @@ fn table(explanation: &own::PackageExplanation, policy: String) -> Table {
         ("allowed", is_known(decision.allowed)),
         ("reason", decision.reason),
         ("because of", decision.matched),
+        ("fixed in", decision.fixed_version),
         ("allowed from", time(decision.allowed_time)),
         ("policy", policy),
         ("known", is_known(decision.known)),

@@ -60,6 +60,7 @@ fn decision_of(decision: &Decision, policy: &str) -> Markup {
         ("Decision", if decision.allowed { badge("good", "allowed") } else { badge("bad", "blocked") }),
         ("Why", text(&decision.reason)),
         ("Matched", code(&decision.matched)),
+        ("Fixed in", code(&decision.fixed_version)),
         ("Allowed from", time(decision.allowed_time.as_ref())),
         ("Policy", code(policy)),
         ("Known here", yes(decision.known)),

@@ -9,9 +9,9 @@ use bowline_versions::order_key;
 use crate::ecosystems::Language;
 use crate::hosting::{self, VersionFacts};
 use crate::malware;
-use crate::policy::decide::{Subject, Vulnerability};
+use crate::policy::decide::{Severity, Subject, Vulnerability};
 use crate::policy::purl;
-use crate::vulnerabilities::{self, PackageVulnerabilities};
+use crate::vulnerabilities::{self, KnownVersions, PackageVulnerabilities};
 
 /// Versions that one statement reads.
 const AT_ONCE: usize = 64;
@@ -42,8 +42,8 @@ pub(super) struct Scope<'a> {
     pub(super) organization: &'a Uidp,
     /// The ecosystems whose own packages count.
     pub(super) readable: &'a [Language],
-    /// Whether a policy has a rule about vulnerabilities.
-    pub(super) has_rule: bool,
+    /// The lowest severity that a rule of a policy is about; absent if there is no rule.
+    pub(super) minimum: Option<Severity>,
 }
 
 /// What is known of a version; the default is known of none.
@@ -107,13 +107,14 @@ pub(super) async fn load_for(
     let mut facts = load(tx, versions).await?;
     let packages: BTreeSet<(Language, &str)> =
         versions.iter().map(|version| (version.language, version.name.as_str())).collect();
-    let vulnerabilities = if scope.has_rule { recorded(tx, &packages).await? } else { HashMap::new() };
+    let vulnerabilities = if scope.minimum.is_some() { recorded(tx, &packages).await? } else { HashMap::new() };
     for (language, name) in packages {
         let known = hosting::package_facts(tx, scope.organization, language, name).await?;
         if known.is_own && !scope.readable.contains(&language) {
             continue;
         }
         let records = vulnerabilities.get(&(language, name.to_owned())).filter(|_| !known.is_own);
+        let listed = listed(&known.versions);
         for version in versions.iter().filter(|version| version.language == language && version.name == name) {
             let facts = facts.entry(version.clone()).or_default();
             if known.is_own {
@@ -122,13 +123,21 @@ pub(super) async fn load_for(
             if let Some(known) = known.versions.get(&order_key(language.scheme(), &version.version)) {
                 facts.replace(known.clone());
             }
-            if let Some(records) = records {
-                let published_at = |key: &[u8]| known.versions.get(key)?.published_at;
-                facts.vulnerabilities = records.of_version(&version.version, published_at);
+            if let Some((records, minimum)) = records.zip(scope.minimum) {
+                facts.vulnerabilities = records.of_version(&version.version, minimum, &listed);
             }
         }
     }
     Ok(facts)
+}
+
+/// The versions of an upstream for the look-up of fixes.
+fn listed(facts: &HashMap<Vec<u8>, VersionFacts>) -> KnownVersions {
+    let mut versions = KnownVersions::default();
+    for (key, facts) in facts.iter().filter(|(_, facts)| !facts.version.is_empty()) {
+        versions.add(key, &facts.version, facts.published_at);
+    }
+    versions
 }
 
 /// The records of packages, by ecosystem and name.

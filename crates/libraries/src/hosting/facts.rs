@@ -8,6 +8,7 @@ use bowline_store::{ReadTx, Row, Value};
 use super::own_names::is_own;
 use super::{documents, upstream_files, upstreams};
 use crate::ecosystems::Language;
+use crate::vulnerabilities::KnownVersions;
 
 /// What is known of a version: that a group published, or that upstreams of the organization were last known to have.
 #[derive(Clone, Default)]
@@ -16,6 +17,8 @@ pub(crate) struct VersionFacts {
     pub(crate) license: String,
     /// When its first file became public, where that is known.
     pub(crate) published_at: Option<Micros>,
+    /// The version as it is spelled; empty for packages of groups.
+    pub(crate) version: String,
 }
 
 /// What is known of a package.
@@ -50,7 +53,7 @@ async fn own_versions(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
                WHERE f.package = $1 AND f.repository >= $2 AND f.repository < $3 AND f.deleted_at IS NULL
                ORDER BY f.created_at DESC";
     let read = |row: &Row<'_>| {
-        let facts = VersionFacts { license: row.text(1)?, published_at: Some(row.int(2)?) };
+        let facts = VersionFacts { license: row.text(1)?, published_at: Some(row.int(2)?), version: String::new() };
         Ok::<_, Error>((row.bytes(0)?, facts))
     };
     let rows = tx.query(sql, &[Value::from(name), Value::from(&lower), Value::from(&upper)], read).await?;
@@ -65,34 +68,56 @@ async fn upstream_versions(
     language: Language,
     name: &str,
 ) -> Result<HashMap<Vec<u8>, VersionFacts>> {
-    let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
-        if row.language != language {
-            continue;
-        }
-        let document = documents::find(tx, &row.uid, name).await?;
-        let stored_files = upstream_files::stored_files(tx, &row.uid, name).await?;
-        if document.is_none() && stored_files.is_empty() {
-            continue;
-        }
-        let mut documents: Vec<_> = document.into_iter().collect();
-        if language == Language::Go {
-            documents.extend(documents::of_versions(tx, &row.uid, name).await?);
-        }
-        for file in documents.iter().flat_map(|document| document.files(language)) {
-            let known = facts.entry(file.sort_key).or_default();
-            known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
-            known.license = file.license;
-        }
-        for stored in stored_files {
-            let file = stored.file(language);
-            let known = facts.entry(file.sort_key).or_default();
-            known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
-            if !file.license.is_empty() {
-                known.license = file.license;
+        if row.language == language {
+            let versions = versions_at(tx, &row.uid, language, name).await?;
+            if !versions.is_empty() {
+                return Ok(versions);
             }
         }
-        break;
+    }
+    Ok(HashMap::new())
+}
+
+/// The versions of a package that an upstream was last known to have, by their sort keys.
+async fn versions_at(
+    tx: &mut ReadTx,
+    upstream: &Uidp,
+    language: Language,
+    name: &str,
+) -> Result<HashMap<Vec<u8>, VersionFacts>> {
+    let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
+    let mut documents: Vec<_> = documents::find(tx, upstream, name).await?.into_iter().collect();
+    if language == Language::Go {
+        documents.extend(documents::of_versions(tx, upstream, name).await?);
+    }
+    for file in documents.iter().flat_map(|document| document.files(language)) {
+        let known = facts.entry(file.sort_key).or_default();
+        known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+        (known.license, known.version) = (file.license, file.version);
+    }
+    for stored in upstream_files::stored_files(tx, upstream, name).await? {
+        let file = stored.file(language);
+        let known = facts.entry(file.sort_key).or_default();
+        known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+        known.version = file.version;
+        if !file.license.is_empty() {
+            known.license = file.license;
+        }
     }
     Ok(facts)
+}
+
+/// The same for the look-up of fixes.
+pub(super) async fn known_versions(
+    tx: &mut ReadTx,
+    upstream: &Uidp,
+    language: Language,
+    name: &str,
+) -> Result<KnownVersions> {
+    let mut versions = KnownVersions::default();
+    for (key, facts) in versions_at(tx, upstream, language, name).await? {
+        versions.add(&key, &facts.version, facts.published_at);
+    }
+    Ok(versions)
 }

@@ -1,5 +1,6 @@
 //! What the policies in force withhold of a package.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use bowline_core::{Error, Micros, Uidp};
@@ -8,13 +9,13 @@ use bowline_store::ReadTx;
 use super::notes::Note;
 use super::package::Package;
 use super::package_file::PackageFile;
-use super::{HostError, Withheld};
+use super::{HostError, Withheld, facts};
 use crate::ecosystems::Language;
 use crate::in_force::{self, InForce};
 use crate::policies::{self, Mode};
-use crate::policy::decide::{Decision, Policy, Refusal, Subject, Vulnerability, decide, vulnerable_at};
+use crate::policy::decide::{Decision, Policy, Refusal, Severity, Subject, Vulnerability, decide, vulnerable_at};
 use crate::policy::purl;
-use crate::vulnerabilities;
+use crate::vulnerabilities::{self, KnownVersions, PackageVulnerabilities};
 
 /// What holds for a package in an organization.
 pub(super) struct Gate {
@@ -22,8 +23,18 @@ pub(super) struct Gate {
     language: Language,
     pub(super) enforced: Option<Bound>,
     logged: Option<Bound>,
-    /// What is known to be wrong with versions, by their sort keys; empty where no policy has a rule about it.
+    /// What records say of the package; absent where they say nothing, or no policy has a rule about it.
+    recorded: Option<Recorded>,
+    /// What is wrong with versions, by their sort keys, where that was looked up for all.
     vulnerabilities: HashMap<Vec<u8>, Vec<Vulnerability>>,
+}
+
+/// Records of a package, with what decides since when there are fixes.
+struct Recorded {
+    records: PackageVulnerabilities,
+    versions: KnownVersions,
+    /// The lowest severity that a rule is about.
+    minimum: Severity,
 }
 
 /// A policy in force with its name, exceptions and freeze; a freeze holds without a policy too.
@@ -56,20 +67,63 @@ impl Gate {
                 is_own: package.is_hosted(),
             });
         }
-        let mut gate =
-            Gate { organization: organization.clone(), language, enforced, logged, vulnerabilities: HashMap::new() };
-        if !package.is_hosted() && gate.bound().any(|bound| bound.policy.vulnerabilities.is_some()) {
-            gate.vulnerabilities = known(tx, language, package).await?;
+        let mut gate = Gate {
+            organization: organization.clone(),
+            language,
+            enforced,
+            logged,
+            recorded: None,
+            vulnerabilities: HashMap::new(),
+        };
+        gate.recorded = gate.recorded(tx, package).await?;
+        Ok(gate)
+    }
+
+    /// The same for what shows all versions of a package.
+    pub(super) async fn load_whole(
+        tx: &mut ReadTx,
+        organization: &Uidp,
+        language: Language,
+        package: &Package,
+        now: Micros,
+    ) -> Result<Gate, Error> {
+        let mut gate = Gate::load(tx, organization, language, package, now).await?;
+        for file in package.files.iter().filter(|_| gate.recorded.is_some()) {
+            if !gate.vulnerabilities.contains_key(&file.sort_key) {
+                let found = gate.vulnerabilities_of(file).into_owned();
+                gate.vulnerabilities.insert(file.sort_key.clone(), found);
+            }
         }
         Ok(gate)
+    }
+
+    /// What records say of a package of an upstream, if a rule is about that.
+    async fn recorded(&self, tx: &mut ReadTx, package: &Package) -> Result<Option<Recorded>, Error> {
+        let rules = self.bound().filter_map(|bound| Some(bound.policy.vulnerabilities.as_ref()?.minimum));
+        let (Some(minimum), Some(upstream)) = (rules.min(), &package.upstream) else { return Ok(None) };
+        let Some(records) = vulnerabilities::of_package(tx, self.language, &package.name).await? else {
+            return Ok(None);
+        };
+        let versions = match self.language {
+            Language::Python | Language::JavaScript => versions_of(&package.files),
+            // Their packages are looked for file by file.
+            Language::Java | Language::Go => {
+                facts::known_versions(tx, &upstream.uid, self.language, &package.name).await?
+            }
+        };
+        Ok(Some(Recorded { records, versions, minimum }))
     }
 
     fn bound(&self) -> impl Iterator<Item = &Bound> {
         [&self.enforced, &self.logged].into_iter().flatten()
     }
 
-    fn vulnerabilities_of(&self, file: &PackageFile) -> &[Vulnerability] {
-        self.vulnerabilities.get(&file.sort_key).map_or(&[], Vec::as_slice)
+    fn vulnerabilities_of(&self, file: &PackageFile) -> Cow<'_, [Vulnerability]> {
+        if let Some(found) = self.vulnerabilities.get(&file.sort_key) {
+            return Cow::Borrowed(found);
+        }
+        let of = |recorded: &Recorded| recorded.records.of_version(&file.version, recorded.minimum, &recorded.versions);
+        Cow::Owned(self.recorded.as_ref().map(of).unwrap_or_default())
     }
 
     /// Whether what the policies say of a file depends on its license, which is known once it has been fetched.
@@ -89,7 +143,8 @@ impl Gate {
         let Some(bound) = &self.enforced else { return Ok(HashMap::new()) };
         let name = &package.name;
         let refusal = |file: &'a PackageFile| {
-            let subject = bound.subject(self.language, name, file, self.vulnerabilities_of(file));
+            let vulnerabilities = self.vulnerabilities_of(file);
+            let subject = bound.subject(self.language, name, file, &vulnerabilities);
             Some((file.name.as_str(), bound.refusal(&subject, now)?))
         };
         let refused: HashMap<&str, Refusal> = package.files.iter().filter_map(refusal).collect();
@@ -104,7 +159,8 @@ impl Gate {
 
     /// When time alone changes what is refused of a package, in microseconds; absent if that does not.
     pub(super) fn changes_at(&self, refused: &HashMap<&str, Refusal>, now: Micros) -> Option<Micros> {
-        let of_version = |found: &Vec<Vulnerability>| vulnerable_at(&self.enforced.as_ref()?.policy, found, now);
+        let of_version =
+            |found: &Vec<Vulnerability>| vulnerable_at(&self.enforced.as_ref()?.policy, self.language, found, now);
         let later = self.vulnerabilities.values().filter_map(of_version);
         refused.values().filter_map(Refusal::ends_at).chain(later).min()
     }
@@ -112,9 +168,10 @@ impl Gate {
     /// What the policies say of a file: a note for each that refuses it, and what to answer where that is enforced.
     pub(super) fn decided(&self, package: &str, file: &PackageFile, now: Micros) -> Vec<(Note, Option<Withheld>)> {
         let modes = [(Mode::Enforced, &self.enforced), (Mode::Log, &self.logged)];
+        let vulnerabilities = self.vulnerabilities_of(file);
         let refused = modes.into_iter().filter_map(|(mode, bound)| {
             let bound = bound.as_ref()?;
-            let subject = bound.subject(self.language, package, file, self.vulnerabilities_of(file));
+            let subject = bound.subject(self.language, package, file, &vulnerabilities);
             let refusal = bound.refusal(&subject, now)?;
             let purl = purl::of_version(self.language, package, &file.version);
             let withheld = (mode == Mode::Enforced).then(|| Withheld::new(purl, &bound.name, &refusal));
@@ -174,30 +231,13 @@ pub(super) async fn needs_licenses(tx: &mut ReadTx, organization: &Uidp, languag
     Ok(false)
 }
 
-/// What records say of the versions of a package of an upstream.
-async fn known(
-    tx: &mut ReadTx,
-    language: Language,
-    package: &Package,
-) -> Result<HashMap<Vec<u8>, Vec<Vulnerability>>, Error> {
-    let known = vulnerabilities::of_package(tx, language, &package.name).await?;
-    if known.records().is_empty() {
-        return Ok(HashMap::new());
+/// The versions of a package that has all of its files.
+fn versions_of(files: &[PackageFile]) -> KnownVersions {
+    let mut versions = KnownVersions::default();
+    for file in files {
+        versions.add(&file.sort_key, &file.version, file.uploaded_at);
     }
-    let mut published: HashMap<&[u8], Micros> = HashMap::new();
-    for file in &package.files {
-        if let Some(at) = file.uploaded_at {
-            published.entry(&file.sort_key).and_modify(|first| *first = at.min(*first)).or_insert(at);
-        }
-    }
-    let mut found: HashMap<Vec<u8>, Vec<Vulnerability>> = HashMap::new();
-    for file in &package.files {
-        if !found.contains_key(&file.sort_key) {
-            let of_version = known.of_version(&file.version, |key| published.get(key).copied());
-            found.insert(file.sort_key.clone(), of_version);
-        }
-    }
-    Ok(found)
+    versions
 }
 
 /// Whether a refusal is of the package rather than of some versions, as far as it says.

@@ -191,7 +191,7 @@ async fn versions(
         Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
         Located::Fetch(file) => return Err(Error::internal(format!("{} was to be fetched", file.name)).into()),
     };
-    let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, &package, now).await?;
+    let gate = Gate::load_whole(tx, &view.scope.root(), LANGUAGE, &package, now).await?;
     let refused = gate.refused(&package, now)?;
     let mut list = GoVersions { stale, ..GoVersions::default() };
     let mut refusals = Vec::new();

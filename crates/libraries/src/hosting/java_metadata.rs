@@ -200,7 +200,7 @@ async fn list(
         }
     }
     for package in &packages {
-        let gate = Gate::load(tx, &view.scope.root(), LANGUAGE, package, now).await?;
+        let gate = Gate::load_whole(tx, &view.scope.root(), LANGUAGE, package, now).await?;
         let refused = gate.refused(package, now)?;
         for file in &package.files {
             match refused.get(file.name.as_str()).zip(gate.enforced.as_ref()) {

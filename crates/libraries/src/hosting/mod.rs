@@ -163,7 +163,7 @@ impl Withheld {
                 format!("has {id} ({}), fixed in {}", severity.word(), fix.version)
             }
             Refusal::Vulnerable(Vulnerability { id, severity, fix: None }) => {
-                format!("has {id} ({}), which no version fixes", severity.word())
+                format!("has {id} ({}), without a known fix", severity.word())
             }
         };
         let by = match refusal {

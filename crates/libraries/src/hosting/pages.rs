@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::ReadTx;
-use bowline_vulnerabilities::records::PackageRecord;
 use prost::bytes::Bytes;
 use tokio::sync::MutexGuard;
 
@@ -78,12 +77,12 @@ impl Stamp {
         let policies = policies::stored_in_force(tx, organization, language).await?;
         let overrides = in_force::overrides(tx, organization, Some((language, name)), now).await?;
         let reports = malware::listed(tx, language, name).await?;
-        let known = if policies.iter().any(|policy| policy.rule.is_some()) {
-            vulnerabilities::of_package(tx, language, name).await?.into_records()
+        let records = if policies.iter().any(|policy| policy.rule.is_some()) {
+            vulnerabilities::stamp(tx, language, name).await?
         } else {
             Vec::new()
         };
-        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &overrides, &reports, &known) })
+        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &overrides, &reports, &records) })
     }
 }
 
@@ -92,7 +91,7 @@ fn digest(
     policies: &[StoredInForce],
     overrides: &Overrides,
     reports: &[(String, String)],
-    known: &[PackageRecord],
+    records: &[i64],
 ) -> [u8; 32] {
     let mut bytes = Vec::new();
     let mut add = |part: &[u8]| {
@@ -103,10 +102,8 @@ fn digest(
         let rule = rule.as_deref().unwrap_or_default();
         [&mode.to_be_bytes(), uid.as_bytes(), name.as_bytes(), policy, rule].into_iter().for_each(&mut add);
     }
-    for PackageRecord { id, modified, rating, ranges, .. } in known {
-        let rating = format!("{rating:?}");
-        let parts = [&b"record"[..], id.as_bytes(), &modified.to_be_bytes(), rating.as_bytes(), ranges.as_bytes()];
-        parts.into_iter().for_each(&mut add);
+    for number in records {
+        [&b"record"[..], &number.to_be_bytes()].into_iter().for_each(&mut add);
     }
     for Exception { pattern, bypass_malware, bypass_freeze, ends_at } in &overrides.exceptions {
         let flags = [u8::from(*bypass_malware), u8::from(*bypass_freeze)];
@@ -265,11 +262,7 @@ mod tests {
             rule: None,
         };
         let ruled = |rule: &str| StoredInForce { rule: Some(rule.into()), ..policy(1, "a", "b", "c") };
-        let known = |id: &str, modified, ranges: &str| {
-            let (package, ranges) = ("pypi/foo".into(), ranges.into());
-            let record = PackageRecord { package, id: id.into(), modified, rating: None, ranges };
-            digest(&[], &Overrides::default(), &[], &[record])
-        };
+        let known = |numbers: &[i64]| digest(&[], &Overrides::default(), &[], numbers);
         let report = |version: &str, ranges: &str| (version.to_owned(), ranges.to_owned());
         let by = |policies: &[StoredInForce], reports: &[(String, String)]| {
             digest(policies, &Overrides::default(), reports, &[])
@@ -293,10 +286,9 @@ mod tests {
             by(&[policy(1, "a", "b", "c"), policy(2, "a", "b", "c")], &[]),
             by(&[ruled("d")], &[]),
             by(&[ruled("e")], &[]),
-            known("A-1", 1, "v1"),
-            known("A-2", 1, "v1"),
-            known("A-1", 2, "v1"),
-            known("A-1", 1, "v2"),
+            known(&[1]),
+            known(&[2]),
+            known(&[1, 2]),
             by(&[], &[report("1", "")]),
             by(&[], &[report("", "1")]),
             by(&[policy(1, "a", "b", "c")], &[report("1", "")]),

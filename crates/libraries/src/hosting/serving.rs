@@ -126,9 +126,9 @@ impl Hosting {
                     Located::Ask(ask) => return Ok(Lookup::Ask(ask)),
                     Located::Fetch(file) => return Err(unexpected(&file).into()),
                 };
-                let package = location.package(tx, language, &name).await?.until(view.moment)?;
-                let gate = Gate::load(tx, &view.scope.root(), language, &package, now).await?;
-                Ok::<_, HostError>(Lookup::Here(C::load(tx, package, gate, now).await?))
+                let package = location.package(tx, language, &name).await?;
+                let gate = Gate::load_whole(tx, &view.scope.root(), language, &package, now).await?;
+                Ok::<_, HostError>(Lookup::Here(C::load(tx, package.until(view.moment)?, gate, now).await?))
             })
         });
         read.await
@@ -165,9 +165,9 @@ impl Hosting {
                 if !is_loaded {
                     return Ok(Lookup::Here((AtHand::Nothing(key), stale)));
                 }
-                let package = location.package(tx, language, &name).await?.until(view.moment)?;
-                let gate = Gate::load(tx, &organization, language, &package, now).await?;
-                let content = C::load(tx, package, gate, now).await?;
+                let package = location.package(tx, language, &name).await?;
+                let gate = Gate::load_whole(tx, &organization, language, &package, now).await?;
+                let content = C::load(tx, package.until(view.moment)?, gate, now).await?;
                 Ok::<_, HostError>(Lookup::Here((AtHand::Content(key, stamp, content), stale)))
             })
         });

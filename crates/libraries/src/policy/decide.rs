@@ -99,7 +99,7 @@ pub struct Vulnerability {
     /// Id of the record.
     pub id: String,
     pub severity: Severity,
-    /// The lowest later version that the record names as fixed; absent without one.
+    /// The lowest later version without it; absent where none is known.
     pub fix: Option<Fix>,
 }
 
@@ -246,8 +246,10 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     }
     if !subject.is_own
         && !excepted(|_| true)
-        && let Some(vulnerability) =
-            subject.vulnerabilities.iter().find(|found| counts_from(policy, found).is_some_and(|at| at <= now))
+        && let Some(vulnerability) = subject
+            .vulnerabilities
+            .iter()
+            .find(|found| counts_from(policy, subject.language, found).is_some_and(|at| at <= now))
     {
         return Some(Refusal::Vulnerable(vulnerability.clone()));
     }
@@ -259,19 +261,27 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     until.is_none_or(|until| now < until).then_some(Refusal::Cooldown { days, until })
 }
 
-/// From when on a vulnerability is refused, in microseconds; absent if it never is. A fix that the cooldown withholds is none.
-fn counts_from(policy: &Policy, vulnerability: &Vulnerability) -> Option<Micros> {
+/// From when on a vulnerability is refused, in microseconds; absent if it never is. A fix that the cooldown or a freeze
+/// withholds is none.
+fn counts_from(policy: &Policy, language: Language, vulnerability: &Vulnerability) -> Option<Micros> {
     let rule = policy.vulnerabilities.as_ref().filter(|rule| vulnerability.severity >= rule.minimum)?;
     let cooldown = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
-    match &vulnerability.fix {
+    let withholds = |freeze: &Freeze, fix: &Fix| freeze.language == language && fix.since > freeze.cutoff;
+    let is_frozen = |fix: &&Fix| policy.overrides.freezes.iter().any(|freeze| withholds(freeze, fix));
+    match vulnerability.fix.as_ref().filter(|fix| !is_frozen(fix)) {
         Some(fix) => Some(fix.since.saturating_add(Micros::from(rule.fix_days.max(cooldown)).saturating_mul(DAY))),
         None => rule.includes_unfixed.then_some(Micros::MIN),
     }
 }
 
 /// When the next vulnerability of a version is refused that is not yet, in microseconds; absent if there is none.
-pub fn vulnerable_at(policy: &Policy, vulnerabilities: &[Vulnerability], now: Micros) -> Option<Micros> {
-    vulnerabilities.iter().filter_map(|found| counts_from(policy, found)).filter(|at| *at > now).min()
+pub fn vulnerable_at(
+    policy: &Policy,
+    language: Language,
+    vulnerabilities: &[Vulnerability],
+    now: Micros,
+) -> Option<Micros> {
+    vulnerabilities.iter().filter_map(|found| counts_from(policy, language, found)).filter(|at| *at > now).min()
 }
 
 #[cfg(test)]

@@ -211,9 +211,9 @@ fn a_vulnerability_counts_once_its_fix_is_old_enough() {
     let refusal = Decision::Refused(Refusal::Vulnerable(found[0].clone()));
     let policy = strict(Severity::High, 14, 7, false);
     assert_eq!(decide(&policy, &subject, 24 * DAY - 1), Decision::Allowed);
-    assert_eq!(vulnerable_at(&policy, &found, 24 * DAY - 1), Some(24 * DAY));
+    assert_eq!(vulnerable_at(&policy, Language::JavaScript, &found, 24 * DAY - 1), Some(24 * DAY));
     assert_eq!(
-        (decide(&policy, &subject, 24 * DAY), vulnerable_at(&policy, &found, 24 * DAY)),
+        (decide(&policy, &subject, 24 * DAY), vulnerable_at(&policy, Language::JavaScript, &found, 24 * DAY)),
         (refusal.clone(), None)
     );
     // A fix that may not be installed yet is none.
@@ -223,9 +223,20 @@ fn a_vulnerability_counts_once_its_fix_is_old_enough() {
         (Decision::Allowed, refusal)
     );
     let higher = strict(Severity::Critical, 0, 0, true);
-    assert_eq!((decide(&higher, &subject, LATE), vulnerable_at(&higher, &found, 0)), (Decision::Allowed, None));
+    assert_eq!(
+        (decide(&higher, &subject, LATE), vulnerable_at(&higher, Language::JavaScript, &found, 0)),
+        (Decision::Allowed, None)
+    );
     let own = Subject { is_own: true, ..subject };
     assert_eq!(decide(&policy, &own, LATE), Decision::Allowed);
+    // Nor is one that a freeze withholds.
+    let frozen = |language, cutoff| {
+        let freezes = vec![Freeze { language, cutoff, includes_own: false }];
+        let overrides = Overrides { exceptions: Vec::new(), freezes };
+        decide(&Policy { overrides, ..strict(Severity::High, 14, 7, false) }, &subject, LATE)
+    };
+    assert_eq!(frozen(Language::JavaScript, 10 * DAY - 1), Decision::Allowed);
+    assert_eq!(frozen(Language::JavaScript, 10 * DAY), Decision::Refused(Refusal::Vulnerable(found[0].clone())));
 }
 
 #[test]

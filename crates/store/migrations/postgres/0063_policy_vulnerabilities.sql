@@ -4,3 +4,5 @@ CREATE TABLE library_policy_vulnerabilities (
   -- bowline.libraries.v1.VulnerabilityRule.
   rule BYTEA NOT NULL
 );
+-- When a record was published, in microseconds; 0 if it does not say, or was imported before.
+ALTER TABLE records ADD COLUMN published BIGINT NOT NULL DEFAULT 0;

@@ -29,7 +29,7 @@ use bowline_pipeline::Handlers;
 
 pub use lookup::{Missing, Query, RecordLookup, RecordMatch, Results};
 pub use newest::{Newest, newest};
-pub use of_packages::{PackageRecord, of_packages};
+pub use of_packages::{PackageRecord, numbers_of_package, of_packages};
 pub(crate) use severities::{read as stored_severities, severities};
 pub use statements::insert;
 pub(crate) use statements::{IN_A_LIST, among};

@@ -190,6 +190,7 @@ async fn write(tx: &mut WriteTx, import: &ImportRow, records: &[&Parsed]) -> Res
             Value::Bytes(&parsed.digest),
             Value::from(&import.licence),
             Value::from(severities),
+            Value::Int(parsed.record.published.unwrap_or(0)),
         ]);
         bodies.extend([Value::Int(n), Value::from(&parsed.canonical)]);
         let unique: BTreeSet<&String> =
@@ -209,8 +210,8 @@ async fn write(tx: &mut WriteTx, import: &ImportRow, records: &[&Parsed]) -> Res
         ]
     });
     let packages: Vec<Value<'_>> = packages.collect();
-    let columns = "(n, id, source, since, until, modified, digest, licence, severities)";
-    insert(tx, &format!("INSERT INTO records {columns}"), 9, &rows).await?;
+    let columns = "(n, id, source, since, until, modified, digest, licence, severities, published)";
+    insert(tx, &format!("INSERT INTO records {columns}"), 10, &rows).await?;
     insert(tx, "INSERT INTO record_bodies (record, body)", 2, &bodies).await?;
     let columns = "(package, record, source, since, until, modified, id, ranges)";
     insert(tx, &format!("INSERT INTO record_affects {columns}"), 8, &packages).await?;
