@@ -52,5 +52,5 @@ export async function refuseVulnerable(policy, ecosystem, name, fixed) {
   };
   await call('POST', `/feeds/bowline/v1/imports/${begun.uid}/records`, { records: [Buffer.from(JSON.stringify(record)).toString('base64')] });
   await call('POST', `/feeds/bowline/v1/imports/${begun.uid}:commit`, {});
-  await call('POST', `/policyvulnerabilities/v1/policies/${policy}:setRule`, { rule: { minimumSeverity: 'VULNERABILITY_SEVERITY_HIGH' } });
+  await call('POST', `/policyvulnerabilities/v1/policies/${policy}:setRule`, { rule: { minimumSeverity: 'VULNERABILITY_SEVERITY_CRITICAL' } });
 }

@@ -87,7 +87,7 @@ async fn a_version_is_refused_once_its_fix_is_old_enough(server: &TestServer) {
 
 async fn severities_and_fixes_decide(server: &TestServer) {
     let index = FakeIndex::start().await;
-    let names = ["medium", "unrated", "aliased", "unfixed", "last", "malware", "younger"];
+    let names = ["medium", "unrated", "aliased", "unfixed", "last", "future", "malware", "younger"];
     for name in names {
         index.publish(server, name, "1.0", 100);
         index.publish(server, name, "1.1", if name == "younger" { 5 } else { 90 });
@@ -104,6 +104,7 @@ async fn severities_and_fixes_decide(server: &TestServer) {
         of("CVE-1", "elsewhere", MEDIUM, fixed_in("1.1")),
         of("A-4", "unfixed", CRITICAL, json!([{ "introduced": "0" }])),
         of("A-5", "last", CRITICAL, json!([{ "introduced": "0" }, { "last_affected": "1.0" }])),
+        of("A-8", "future", CRITICAL, fixed_in("9.0")),
         of("MAL-1", "malware", CRITICAL, fixed_in("1.1")),
         of("A-6", "younger", CRITICAL, fixed_in("1.1")),
     ];
@@ -129,6 +130,7 @@ async fn severities_and_fixes_decide(server: &TestServer) {
         "A-3 (medium), fixed in 1.1",
         "A-4 (critical), without a known fix",
         "A-5 (critical), fixed in 1.1",
+        "A-8 (critical), without a known fix",
     ];
     assert_eq!(refused().await, all);
     // New records hold at once.

@@ -22,14 +22,23 @@ pub(super) struct PackageVulnerabilities {
     records: Vec<PackageRecord>,
 }
 
-/// The versions that a package is known to have, where they are known.
-#[derive(Debug, Default)]
-pub(super) struct KnownVersions(BTreeMap<Vec<u8>, (String, Option<Micros>)>);
+/// The versions that a package is known to have.
+#[derive(Debug)]
+pub(super) struct KnownVersions {
+    /// With their times, by their sort keys.
+    versions: BTreeMap<Vec<u8>, (String, Option<Micros>)>,
+    /// Whether these are all: files of Java and Go are served without a list.
+    are_all: bool,
+}
 
 impl KnownVersions {
+    pub(super) fn new(are_all: bool) -> KnownVersions {
+        KnownVersions { versions: BTreeMap::new(), are_all }
+    }
+
     /// Adds a version by its sort key; of several files of one, the first that became public counts.
     pub(super) fn add(&mut self, sort_key: &[u8], version: &str, published_at: Option<Micros>) {
-        let (_, known) = self.0.entry(sort_key.to_vec()).or_insert_with(|| (version.to_owned(), published_at));
+        let (_, known) = self.versions.entry(sort_key.to_vec()).or_insert_with(|| (version.to_owned(), published_at));
         *known = known.iter().copied().chain(published_at).min();
     }
 }
@@ -86,22 +95,20 @@ impl PackageVulnerabilities {
         found
     }
 
-    /// The lowest later release that a record does not affect, of those that are known. Where none is, the version that the
-    /// record names: a list may not have been requested yet. A fix without a time has been there since the record was
-    /// published.
+    /// The lowest later release that a record does not affect, of those that are known; where not all are, the version that the
+    /// record names. A fix without a time has been there since the record was published.
     fn fix(&self, record: &PackageRecord, version: &str, known: &KnownVersions) -> Option<Fix> {
         let own = self.language.order_key(version);
-        let later = known.0.range(own.clone()..).filter(|(key, _)| **key != own);
+        let later = known.versions.range(own.clone()..).filter(|(key, _)| **key != own);
         let is_fix = |text: &str| is_release(self.language, text) && !self.query(text).is_in(&record.ranges);
         for (_, (text, published_at)) in later {
             if is_fix(text) {
                 return Some(Fix { version: text.clone(), since: published_at.unwrap_or(record.published) });
             }
         }
-        let named = self.query(version).fixed_in(&record.ranges)?;
-        // A list that goes further, without a version that is not affected, has no such version.
-        let goes_further = known.0.last_key_value().is_some_and(|(key, _)| *key > self.language.order_key(named));
-        (!goes_further).then(|| Fix { version: named.to_owned(), since: record.published })
+        let query = self.query(version);
+        let named = query.fixed_in(&record.ranges).filter(|_| !known.are_all)?;
+        Some(Fix { version: named.to_owned(), since: record.published })
     }
 
     fn query<'a>(&self, version: &'a str) -> VersionQuery<'a> {

@@ -11,7 +11,7 @@ use crate::hosting::{self, VersionFacts};
 use crate::malware;
 use crate::policy::decide::{Severity, Subject, Vulnerability};
 use crate::policy::purl;
-use crate::vulnerabilities::{self, KnownVersions, PackageVulnerabilities};
+use crate::vulnerabilities::{self, PackageVulnerabilities};
 
 /// Versions that one statement reads.
 const AT_ONCE: usize = 64;
@@ -114,7 +114,7 @@ pub(super) async fn load_for(
             continue;
         }
         let records = vulnerabilities.get(&(language, name.to_owned())).filter(|_| !known.is_own);
-        let listed = listed(&known.versions);
+        let listed = known.known_versions();
         for version in versions.iter().filter(|version| version.language == language && version.name == name) {
             let facts = facts.entry(version.clone()).or_default();
             if known.is_own {
@@ -129,15 +129,6 @@ pub(super) async fn load_for(
         }
     }
     Ok(facts)
-}
-
-/// The versions of an upstream for the look-up of fixes.
-fn listed(facts: &HashMap<Vec<u8>, VersionFacts>) -> KnownVersions {
-    let mut versions = KnownVersions::default();
-    for (key, facts) in facts.iter().filter(|(_, facts)| !facts.version.is_empty()) {
-        versions.add(key, &facts.version, facts.published_at);
-    }
-    versions
 }
 
 /// The records of packages, by ecosystem and name.

@@ -28,6 +28,8 @@ pub(crate) struct PackageFacts {
     pub(crate) is_own: bool,
     /// By the sort keys of the versions.
     pub(crate) versions: HashMap<Vec<u8>, VersionFacts>,
+    /// Whether an upstream's list of the versions is known.
+    pub(crate) has_list: bool,
 }
 
 /// The facts of the versions of a package; none if no group has it and no document here.
@@ -39,10 +41,9 @@ pub(crate) async fn package_facts(
 ) -> Result<PackageFacts> {
     if is_own(tx, organization, language, name).await? {
         let versions = own_versions(tx, organization, &language.published(name)).await?;
-        return Ok(PackageFacts { is_own: true, versions });
+        return Ok(PackageFacts { is_own: true, versions, has_list: false });
     }
-    let versions = upstream_versions(tx, organization, language, name).await?;
-    Ok(PackageFacts { is_own: false, versions })
+    upstream_versions(tx, organization, language, name).await
 }
 
 /// The versions that groups of an organization published under a name.
@@ -67,27 +68,23 @@ async fn upstream_versions(
     organization: &Uidp,
     language: Language,
     name: &str,
-) -> Result<HashMap<Vec<u8>, VersionFacts>> {
+) -> Result<PackageFacts> {
     for row in upstreams::of_organization(tx, organization.as_str()).await? {
         if row.language == language {
-            let versions = versions_at(tx, &row.uid, language, name).await?;
-            if !versions.is_empty() {
-                return Ok(versions);
+            let facts = versions_at(tx, &row.uid, language, name).await?;
+            if !facts.versions.is_empty() {
+                return Ok(facts);
             }
         }
     }
-    Ok(HashMap::new())
+    Ok(PackageFacts::default())
 }
 
-/// The versions of a package that an upstream was last known to have, by their sort keys.
-async fn versions_at(
-    tx: &mut ReadTx,
-    upstream: &Uidp,
-    language: Language,
-    name: &str,
-) -> Result<HashMap<Vec<u8>, VersionFacts>> {
+/// The versions of a package that an upstream was last known to have.
+async fn versions_at(tx: &mut ReadTx, upstream: &Uidp, language: Language, name: &str) -> Result<PackageFacts> {
     let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
     let mut documents: Vec<_> = documents::find(tx, upstream, name).await?.into_iter().collect();
+    let has_list = !documents.is_empty();
     if language == Language::Go {
         documents.extend(documents::of_versions(tx, upstream, name).await?);
     }
@@ -105,7 +102,7 @@ async fn versions_at(
             known.license = file.license;
         }
     }
-    Ok(facts)
+    Ok(PackageFacts { is_own: false, versions: facts, has_list })
 }
 
 /// The same for the look-up of fixes.
@@ -115,9 +112,16 @@ pub(super) async fn known_versions(
     language: Language,
     name: &str,
 ) -> Result<KnownVersions> {
-    let mut versions = KnownVersions::default();
-    for (key, facts) in versions_at(tx, upstream, language, name).await? {
-        versions.add(&key, &facts.version, facts.published_at);
+    Ok(versions_at(tx, upstream, language, name).await?.known_versions())
+}
+
+impl PackageFacts {
+    /// The versions of an upstream for the look-up of fixes.
+    pub(crate) fn known_versions(&self) -> KnownVersions {
+        let mut versions = KnownVersions::new(self.has_list);
+        for (key, facts) in self.versions.iter().filter(|(_, facts)| !facts.version.is_empty()) {
+            versions.add(key, &facts.version, facts.published_at);
+        }
+        versions
     }
-    Ok(versions)
 }

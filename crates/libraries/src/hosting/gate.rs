@@ -233,7 +233,7 @@ pub(super) async fn needs_licenses(tx: &mut ReadTx, organization: &Uidp, languag
 
 /// The versions of a package that has all of its files.
 fn versions_of(files: &[PackageFile]) -> KnownVersions {
-    let mut versions = KnownVersions::default();
+    let mut versions = KnownVersions::new(true);
     for file in files {
         versions.add(&file.sort_key, &file.version, file.uploaded_at);
     }
