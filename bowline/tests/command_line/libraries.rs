@@ -197,7 +197,10 @@ async fn why_a_version_is_refused() {
     let bad = write("requirements.txt", "Evil==1.0\ngood==2.0\n-e ./here\n");
     let refused = owner.run(&["libraries", "check", &bad]).await;
     let shown = ended(&refused, 1);
-    assert_eq!(shown, "PACKAGE\tREASON\tBECAUSE OF\tALLOWED FROM\npkg:pypi/evil@1.0\tBLOCK_LIST\tpkg:pypi/evil");
+    assert_eq!(
+        shown,
+        "PACKAGE\tREASON\tBECAUSE OF\tALLOWED FROM\tFIXED IN\npkg:pypi/evil@1.0\tBLOCK_LIST\tpkg:pypi/evil"
+    );
     let said = text(&refused.stderr);
     for part in [
         "not checked: -e ./here",

@@ -116,8 +116,12 @@ async fn publishers_may_name_their_identity(server: &TestServer) {
     }
     let other = server.identity(&org, "other").await;
     server.bind(&other, &server.role("owner"), &org).await;
-    let refused = upload(&Client::with(server, &other, &token).at(&org), "foo", "1.2").await;
-    assert_eq!(sentence(&refused, 403), NO_PUBLISHER);
+    let elsewhere = server.organization("elsewhere").await;
+    let foreign = trusted(server, &elsewhere, "owner", json!({ "subject": SUBJECT })).await;
+    for user in [&other, &foreign, &org] {
+        let refused = upload(&Client::with(server, user, &token).at(&org), "foo", "1.2").await;
+        assert_eq!(sentence(&refused, 403), NO_PUBLISHER, "{user}");
+    }
 }
 
 async fn a_publishing_token_opens_nothing_else(server: &TestServer) {

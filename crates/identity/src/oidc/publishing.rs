@@ -162,7 +162,10 @@ impl Exchange {
                 let mut rows = Vec::new();
                 for subject in [claims.subject.as_str(), ""] {
                     let by = (claims.issuer.as_str(), subject);
-                    let within = named.as_ref().map_or_else(|| UidRange::below(organization.as_str()), UidRange::of);
+                    let within = match &named {
+                        Some(named) => UidRange::single(named.as_str()),
+                        None => UidRange::below(organization.as_str()),
+                    };
                     rows.extend(identities::find_with_roles(tx, &within, by, &groups, CANDIDATES).await?);
                 }
                 Ok::<_, Error>(rows)
