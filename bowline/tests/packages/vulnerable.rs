@@ -121,7 +121,7 @@ async fn severities_and_fixes_decide(server: &TestServer) {
     assert_eq!(refused().await, Vec::<String>::new());
     set_rule(&owner, &policy, rule("HIGH", 0), 200).await;
     let high = ["A-2 (high), fixed in 1.1", "A-5 (critical), fixed in 1.1"];
-    assert_eq!(refused().await, high, "a fix that the cooldown withholds is none");
+    assert_eq!(refused().await, high, "a fix that the cooldown withholds does not count");
     let all = json!({ "minimumSeverity": "VULNERABILITY_SEVERITY_MEDIUM", "includesUnfixed": true });
     set_rule(&owner, &policy, all, 200).await;
     let all = [

@@ -43,7 +43,7 @@ pub struct PublishingToken {
 /// An upload with a publishing token.
 pub struct Upload<'a> {
     pub token: &'a str,
-    /// The group that its address names; absent where there is none of that name.
+    /// The group that its address names; absent if no group has that name.
     pub group: Option<Uidp>,
     /// The identity that the user name names, if it does.
     pub identity: Option<Uidp>,

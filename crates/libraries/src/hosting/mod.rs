@@ -210,7 +210,7 @@ impl Hosting {
         HostClient { visit, publishes_alone: false }
     }
 
-    /// The group of a path such as `acme:web`, be it with a time behind; absent if there is none.
+    /// The group of a path such as `acme:web`, be it with a time behind; absent if no group has that path.
     ///
     /// # Errors
     /// Those of the database.

@@ -262,7 +262,7 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
 }
 
 /// From when on a vulnerability is refused, in microseconds; absent if it never is. A fix that the cooldown or a freeze
-/// withholds is none.
+/// withholds does not count.
 fn counts_from(policy: &Policy, language: Language, vulnerability: &Vulnerability) -> Option<Micros> {
     let rule = policy.vulnerabilities.as_ref().filter(|rule| vulnerability.severity >= rule.minimum)?;
     let cooldown = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
@@ -274,7 +274,7 @@ fn counts_from(policy: &Policy, language: Language, vulnerability: &Vulnerabilit
     }
 }
 
-/// When the next vulnerability of a version is refused that is not yet, in microseconds; absent if there is none.
+/// When time alone has the next vulnerability of a version refused, in microseconds; absent if it never does.
 pub fn vulnerable_at(
     policy: &Policy,
     language: Language,

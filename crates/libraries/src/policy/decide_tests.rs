@@ -216,7 +216,7 @@ fn a_vulnerability_counts_once_its_fix_is_old_enough() {
         (decide(&policy, &subject, 24 * DAY), vulnerable_at(&policy, Language::JavaScript, &found, 24 * DAY)),
         (refusal.clone(), None)
     );
-    // A fix that may not be installed yet is none.
+    // A fix that may not be installed yet does not count.
     let slow = strict(Severity::High, 14, 30, false);
     assert_eq!(
         (decide(&slow, &subject, 40 * DAY - 1), decide(&slow, &subject, 40 * DAY)),
@@ -229,7 +229,7 @@ fn a_vulnerability_counts_once_its_fix_is_old_enough() {
     );
     let own = Subject { is_own: true, ..subject };
     assert_eq!(decide(&policy, &own, LATE), Decision::Allowed);
-    // Nor is one that a freeze withholds.
+    // Nor does one that a freeze withholds.
     let frozen = |language, cutoff| {
         let freezes = vec![Freeze { language, cutoff, includes_own: false }];
         let overrides = Overrides { exceptions: Vec::new(), freezes };
