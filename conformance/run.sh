@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-trusted mcp kubelet openapi terraform soak browser console"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-cargo packages-trusted mcp kubelet openapi terraform soak browser console"   which suites to run
 #   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
@@ -20,7 +20,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-trusted mcp kubelet openapi terraform soak browser console}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-cargo packages-trusted mcp kubelet openapi terraform soak browser console}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -28,7 +28,9 @@ digest() { sha256sum "$@" | sha256sum | cut -c1-16; }
 
 binary=${1:-$(ls -t "$here"/../target/{debug,release}/bowline 2>/dev/null | head -n 1 || true)}
 [ -n "$binary" ] && [ -x "$binary" ] || die "no server binary; build one or name it"
-for tool in go node npm; do command -v "$tool" >/dev/null || die "$tool is not on the PATH"; done
+tools='go node npm'
+if [[ " $suites " == *" packages-cargo "* ]]; then tools+=' cargo rustc'; fi
+for tool in $tools; do command -v "$tool" >/dev/null || die "$tool is not on the PATH"; done
 
 # ---- what is built or fetched once -------------------------------------------
 
@@ -384,7 +386,7 @@ run_suite() {
       BOWLINE=$binary limited 900 "$oci"
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci limited 900 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" ;;
-    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | packages-java | packages-go | packages-trusted | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
+    clients | tour | gate | scanner | feeds | feeds-formats | packages | packages-javascript | packages-java | packages-go | packages-cargo | packages-trusted | openapi) BOWLINE=$(realpath "$binary") node "$here/$suite/main.mjs" ;;
     mcp | kubelet) BOWLINE=$(realpath "$binary") limited 900 node "$here/$suite/main.mjs" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 limited 900 node "$here/soak/main.mjs" 0.3 ;;
     terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" ;;

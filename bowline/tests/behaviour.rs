@@ -43,6 +43,8 @@ mod bad_input;
 mod bad_tokens;
 #[path = "behaviour/block_statistics.rs"]
 mod block_statistics;
+#[path = "behaviour/cargo_policies.rs"]
+mod cargo_policies;
 #[path = "behaviour/chosen_limits.rs"]
 mod chosen_limits;
 #[path = "behaviour/connections.rs"]

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "packages/cargo_publishing.rs"]
+mod cargo_publishing;
+#[path = "packages/cargo_upstreams.rs"]
+mod cargo_upstreams;
 #[path = "packages/dated.rs"]
 mod dated;
 #[path = "packages/fake_index.rs"]

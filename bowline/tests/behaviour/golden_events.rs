@@ -42,6 +42,9 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
     let charted = server.repo(&org, "charted").await;
     store_chart(server, &charted, "1.0.0", "registry.example.com/team/app").await;
     names.insert("charted", charted);
+    // A step puts it into force, and it stays there.
+    let policy = ok(&operator, &format!("POST /libraries/v1/policies/{org}"), json!({ "name": "crates" })).await;
+    names.insert("crate policy", policy["id"].as_str().expect("an id").to_owned());
     let tomorrow = (server.clock().seconds() + 86400) * 1_000_000;
     names.insert("tomorrow", rfc3339::text(tomorrow, Digits::Fewest));
     // Provisioning wants two owners.

@@ -46,6 +46,11 @@ fn policies() -> Vec<Step> {
             "DELETE /libraries/v1/policy-bindings/{policy_binding}",
             Value::Null,
         ),
+        step(
+            "dev.bowline.libraries.cargo_policy.set.v1",
+            "POST /cargopolicies/v1/organizations/{org}:setPolicy",
+            json!({ "mode": "CARGO_POLICY_MODE_ENFORCED", "policy": "{crate policy}" }),
+        ),
         step("dev.bowline.libraries.policy.deleted.v1", "DELETE /libraries/v1/policies/{library_policy}", Value::Null),
         step(
             "libraries.resolutioncache.zapped",

@@ -209,7 +209,7 @@ async fn every_v2_list_has_its_paging_members_in_both_spellings(server: &TestSer
             "/libraries/v2/artifacts" => (template.clone(), "ecosystems=ECOSYSTEM_PYTHON"),
             "/libraries/v2/artifacts/{artifact_id=*}/versions"
             | "/images/v1/repos/{repo_uid=**}/images/{digest}/packages" => continue,
-            _ => (template.replace("{group=**}", &org), ""),
+            _ => (template.replace("{group=**}", &org).replace("{parent=**}", &org), ""),
         };
         assert!(!path.contains('{'), "{path}: give this test a value for the variable");
         let both = ok(&operator, &format!("GET {path}?{parameters}&page_size=1"), Value::Null).await;

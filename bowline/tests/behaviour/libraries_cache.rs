@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::libraries::texts;
 use crate::support::{call, inventory, number, ok};
 
-async fn remember(
+/// Records a choice; whether it was recorded.
+pub(crate) async fn remember(
     server: &TestServer,
     org: &str,
     language: Language,

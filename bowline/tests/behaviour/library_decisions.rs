@@ -114,9 +114,9 @@ async fn a_draft_is_compared_with_the_policy_in_force_over_what_was_served(serve
     let owner = server.actor("owner", &org).await;
     let narrow = json!({ "policy": { "name": "draft" }, "ecosystem": "PYTHON", "windowDays": 5 });
     assert_eq!(ok(&owner, &preview, narrow).await["examined"], 0);
-    let wrong = json!({ "policy": { "name": "draft" }, "ecosystem": "DOTNET", "windowDays": 91 });
+    let wrong = json!({ "policy": { "name": "draft" }, "ecosystem": "UNKNOWN", "windowDays": 91 });
     let refusal = rejected(&owner, &preview, wrong, 400, "INVALID_ARGUMENT").await;
-    assert_eq!(refusal.fields(), ["windowDays", "ecosystem"]);
+    assert_eq!(refusal.fields(), ["ecosystem", "windowDays"]);
 }
 
 each_engine!(

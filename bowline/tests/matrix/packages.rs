@@ -6,9 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::rpc::python_host::{PublishFile, ReadPackages};
-use bowline_contract::bowline::libraries::v1::rpc::{go_host, java_host, javascript_host as npm_host};
+use bowline_contract::bowline::libraries::v1::rpc::{cargo_host, go_host, java_host, javascript_host as npm_host};
 use bowline_testkit::python::{BOUNDARY, fields, file_name, wheel};
-use bowline_testkit::{Engine, RestReply, TestServer, golang, maven, npm};
+use bowline_testkit::{Engine, RestReply, TestServer, cargo, golang, maven, npm};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::json;
@@ -73,6 +73,23 @@ const GO_ROUTES: &[Route] = &[
     ("PUT acme.example/kept/@v/v1.0.0.zip", go_host::PublishFile::FULL_NAME),
     ("DELETE acme.example/kept/@v/v1.0.1-absent.zip", go_host::DeleteVersion::FULL_NAME),
 ];
+
+/// The same of the registry of Cargo.
+const CARGO_ROUTES: &[Route] = &[
+    ("GET config.json", cargo_host::ReadPackages::FULL_NAME),
+    ("GET ac/me/acme-kept", cargo_host::ReadPackages::FULL_NAME),
+    ("GET api/v1/crates/acme-kept/1.0.0/download", cargo_host::ReadPackages::FULL_NAME),
+    ("HEAD api/v1/crates/acme-kept/1.0.0/download", cargo_host::ReadPackages::FULL_NAME),
+    ("PUT api/v1/crates/new", cargo_host::PublishFile::FULL_NAME),
+    ("DELETE api/v1/crates/acme-kept/1.0.0/yank", cargo_host::YankVersion::FULL_NAME),
+    ("PUT api/v1/crates/acme-kept/1.0.0/unyank", cargo_host::UnyankVersion::FULL_NAME),
+    ("DELETE api/v1/crates/acme-kept/1.0.1-absent", cargo_host::DeleteVersion::FULL_NAME),
+];
+
+#[tokio::test]
+async fn every_caller_at_every_path_of_cargo() {
+    every_caller("PUT api/v1/crates/new", CARGO_ROUTES, ask_cargo).await;
+}
 
 #[tokio::test]
 async fn every_caller_at_every_path_of_go() {
@@ -213,5 +230,18 @@ async fn ask_go(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what:
     }
     let sent = if verb == "PUT" { golang::archive("acme.example/kept", "v1.0.0", &[]) } else { Vec::new() };
     let path = format!("/libraries/go/~{}/{path}", place.group.replace('/', ":"));
+    fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
+}
+
+async fn ask_cargo(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
+    let (verb, path) = what.split_once(' ').expect("a verb and a path");
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        headers.insert(AUTHORIZATION, token.parse().expect("a header's value"));
+    }
+    let archive = cargo::archive("acme-kept", "1.0.0", "");
+    let new = cargo::body(&cargo::announced("acme-kept", "1.0.0"), &archive);
+    let sent = if path.ends_with("new") { new } else { Vec::new() };
+    let path = format!("/libraries/cargo/~{}/{path}", place.group.replace('/', ":"));
     fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
 }

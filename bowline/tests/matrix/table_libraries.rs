@@ -3,8 +3,8 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
-    catalog, decisions, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests,
-    policy_vulnerabilities, python_packages,
+    cargo_policies, catalog, decisions, package_exceptions, package_freezes, package_reservations, package_upstreams,
+    policy_tests, policy_vulnerabilities, python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -25,6 +25,7 @@ pub(crate) fn rows() -> Vec<Row> {
         operators(),
         entitled(),
         policies_and_bindings(),
+        of_cargo(),
         decided(),
         remembered(),
         published(),
@@ -146,6 +147,22 @@ fn policies_and_bindings() -> Vec<Row> {
         })),
         row::<block_events::ListBlockEvents>(Check::List { refuses: false }, |aim| l1::LibraryPolicyBlockEventFilter {
             parent_id: aim.group(),
+            ..default()
+        }),
+    ]
+}
+
+/// Policies in force for Cargo.
+fn of_cargo() -> Vec<Row> {
+    vec![
+        in_organization::<cargo_policies::GetPolicies>(|aim| own::GetCargoPoliciesRequest { parent: aim.group() }),
+        in_organization::<cargo_policies::SetPolicy>(|aim| own::SetCargoPolicyRequest {
+            parent: aim.group(),
+            mode: own::CargoPolicyMode::Enforced as i32,
+            policy: aim.uid(Kind::LibraryPolicy),
+        }),
+        in_organization::<cargo_policies::ListBlockEvents>(|aim| own::ListCargoBlockEventsRequest {
+            parent: aim.group(),
             ..default()
         }),
     ]

@@ -1,4 +1,4 @@
-//! Another proxy of Go's modules, which records its requests and can be made to answer wrongly.
+//! Another proxy of Go's modules, or registry of crates, which records its requests and can be made to answer wrongly.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,12 +8,14 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bowline_core::Clock as _;
 use bowline_core::rfc3339::{self, Digits};
+use bowline_testkit::cargo;
 use bowline_testkit::golang::archive;
 use bowline_testkit::{Actor, TestServer};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::fake_index::set_upstream;
+use crate::support::sha256;
 
 const DAY: i64 = 24 * 3600 * 1_000_000;
 
@@ -86,10 +88,42 @@ impl FakeProxy {
         archive
     }
 
-    /// Gives the organization this upstream.
+    /// Has these versions of a crate whose index is at a path, each published so many days before the clock of the server, or at an
+    /// unknown time; the bytes of their archives.
+    pub(crate) fn publish_crates(
+        &self,
+        server: &TestServer,
+        (path, name): (&str, &str),
+        versions: &[(&str, Option<i64>)],
+    ) -> Vec<Vec<u8>> {
+        let config = json!({ "dl": format!("{}/proxy/dl", self.base), "api": null });
+        self.put("config.json", config.to_string().as_bytes());
+        let (mut lines, mut archives) = (Vec::new(), Vec::new());
+        for (version, days) in versions {
+            let bytes = cargo::archive(name, version, "license = \"MIT\"\n");
+            let mut line = json!({
+                "name": name, "vers": version, "deps": [], "features": {}, "cksum": sha256(&bytes), "yanked": false,
+            });
+            if let Some(days) = days {
+                line["pubtime"] = rfc3339::text(server.clock().now() - days * DAY, Digits::Fewest).into();
+            }
+            lines.push(line.to_string());
+            self.put(&format!("dl/{name}/{version}/download"), &bytes);
+            archives.push(bytes);
+        }
+        self.put(path, lines.join("\n").as_bytes());
+        archives
+    }
+
+    /// Gives the organization this upstream of modules.
     pub(crate) async fn serve(&self, owner: &Actor, org: &str, name: &str, position: i32) {
-        let upstream =
-            json!({ "name": name, "ecosystem": "GO", "url": format!("{}/proxy", self.base), "position": position });
+        self.serve_as("GO", owner, org, (name, position)).await;
+    }
+
+    /// The same of an ecosystem.
+    pub(crate) async fn serve_as(&self, ecosystem: &str, owner: &Actor, org: &str, (name, position): (&str, i32)) {
+        let url = format!("{}/proxy", self.base);
+        let upstream = json!({ "name": name, "ecosystem": ecosystem, "url": url, "position": position });
         let set = set_upstream(owner, org, upstream).await;
         assert_eq!(set.0, 200, "{}", set.1);
     }

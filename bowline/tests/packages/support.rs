@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
 pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
-use bowline_testkit::{Actor, RestReply, Streamed, TestServer, golang, maven, npm};
+use bowline_testkit::{Actor, RestReply, Streamed, TestServer, cargo, golang, maven, npm};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -58,6 +58,18 @@ impl Client {
     pub(crate) fn go(&self) -> Client {
         let base = self.base.replacen(self.word, "go", 1);
         Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "go", base }
+    }
+
+    /// The same in the protocol of Cargo.
+    pub(crate) fn cargo(&self) -> Client {
+        let base = self.base.replacen(self.word, "cargo", 1);
+        Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "cargo", base }
+    }
+
+    /// The same with another header of credentials.
+    pub(crate) fn authorized(&self, authorization: &str) -> Client {
+        let (anonymous, base) = (self.anonymous.clone(), self.base.clone());
+        Client { anonymous, authorization: Some(authorization.into()), word: self.word, base }
     }
 
     /// The same at a group.
@@ -251,7 +263,41 @@ pub(crate) async fn go_publisher(server: &TestServer, name: &str) -> (String, Cl
     (org, Client::of(server, &actor).go())
 }
 
+/// An organization, and someone who may publish crates there.
+pub(crate) async fn cargo_publisher(server: &TestServer, name: &str) -> (String, Client) {
+    let org = server.organization(name).await;
+    let actor = server.actor("libraries.cargo.push", &org).await;
+    (org, Client::of(server, &actor).cargo())
+}
+
+/// Puts a policy in force for crates; its UIDP.
+pub(crate) async fn bind_to_cargo(owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
+    let created = owner.rest("POST", &format!("/libraries/v1/policies/{org}"), Some(policy)).await;
+    assert_eq!(created.status, 200, "{}", created.text());
+    let uid = created.json()["id"].as_str().unwrap().to_owned();
+    let body = json!({ "mode": format!("CARGO_POLICY_MODE_{mode}"), "policy": uid });
+    let bound = owner.rest("POST", &format!("/cargopolicies/v1/organizations/{org}:setPolicy"), Some(body)).await;
+    assert_eq!(bound.status, 200, "{}", bound.text());
+    uid
+}
+
 impl Client {
+    /// Publishes a version of a crate, which must succeed; its bytes.
+    pub(crate) async fn cargo_publish(&self, name: &str, version: &str) -> Vec<u8> {
+        let bytes = cargo::archive(name, version, "license = \"MIT\"\n");
+        let body = cargo::body(&cargo::announced(name, version), &bytes);
+        let reply = self.send("PUT api/v1/crates/new", &[], &body).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        bytes
+    }
+
+    /// The lines of the index of a crate at a path, which must be there.
+    pub(crate) async fn crate_lines(&self, path: &str) -> Vec<Value> {
+        let reply = self.send(&format!("GET {path}"), &[], &[]).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.text().lines().map(|line| serde_json::from_str(line).expect("a line")).collect()
+    }
+
     /// Publishes a version of a module, whose path addresses have so; this must succeed.
     pub(crate) async fn go_publish(&self, module: &str, path: &str, version: &str) {
         let archive = golang::archive(module, version, &[]);

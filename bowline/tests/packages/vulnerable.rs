@@ -301,7 +301,27 @@ async fn own_packages_are_not_meant(server: &TestServer) {
     assert_eq!(owner.rest("GET", &explain, None).await.json()["decision"]["allowed"], true);
 }
 
+/// Records spell crates as they are, and the index has their names in lower case.
+async fn a_crate_with_upper_case_is_found_in_records(server: &TestServer) {
+    let proxy = FakeProxy::start().await;
+    proxy.publish_crates(server, ("in/fl/inflector", "Inflector"), &[("0.1.0", Some(100)), ("0.2.0", Some(90))]);
+    let (org, client) = cargo_publisher(server, "acme").await;
+    let owner = server.actor("owner", &org).await;
+    proxy.serve_as("CARGO", &owner, &org, ("public", 0)).await;
+    let crates = concat!("crates", ".io");
+    import_records(server, &[record(server, "RUSTSEC-1", (crates, "Inflector"), CRITICAL, 80, fixed_in("0.2.0"))])
+        .await;
+    let policy = bind_to_cargo(&owner, &org, "ENFORCED", json!({ "name": "strict" })).await;
+    set_rule(&owner, &policy, rule("HIGH", 30), 200).await;
+    let lines = client.crate_lines("in/fl/inflector").await;
+    assert_eq!((&lines[0]["yanked"], &lines[1]["yanked"]), (&json!(true), &json!(false)), "{lines:?}");
+    let refused = client.send("GET api/v1/crates/Inflector/0.1.0/download", &[], &[]).await;
+    let wanted = "Blocked by policy strict: pkg:cargo/inflector@0.1.0 has RUSTSEC-1 (critical), fixed in 0.2.0\n";
+    assert_eq!((refused.status, refused.text().as_str()), (403, wanted));
+}
+
 each_engine!(
+    a_crate_with_upper_case_is_found_in_records,
     a_version_is_refused_once_its_fix_is_old_enough,
     severities_and_fixes_decide,
     lists_files_and_explanations_decide_alike,

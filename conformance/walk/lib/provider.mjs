@@ -33,7 +33,7 @@ const keys = [
 ];
 
 // Every client stands for one workload: its id becomes the token's subject.
-const clients = ['owner', 'viewer', 'unbound', 'stranger', 'twin', 'claims', 'unknown', 'sdk', 'oci', 'clients', 'gate', 'feeds-formats', 'feeds-formats-copy', 'packages', 'packages-stranger', 'packages-outside', 'javascript', 'javascript-stranger', 'javascript-outside', 'java', 'java-stranger', 'java-outside', 'go-modules', 'go-outside', 'trusted', 'trusted-elsewhere', 'mcp', 'kubelet', 'terraform'].map((name) => ({
+const clients = ['owner', 'viewer', 'unbound', 'stranger', 'twin', 'claims', 'unknown', 'sdk', 'oci', 'clients', 'gate', 'feeds-formats', 'feeds-formats-copy', 'packages', 'packages-stranger', 'packages-outside', 'javascript', 'javascript-stranger', 'javascript-outside', 'java', 'java-stranger', 'java-outside', 'go-modules', 'go-outside', 'cargo', 'cargo-publisher', 'cargo-outside', 'cargo-aged', 'trusted', 'trusted-elsewhere', 'mcp', 'kubelet', 'terraform'].map((name) => ({
   client_id: `walk-${name}`,
   client_secret: randomBytes(24).toString('hex'),
   grant_types: ['client_credentials'],

@@ -68,7 +68,7 @@ fn capability_bits_fit_and_are_unique() {
 fn built_in_roles_are_complete() {
     let contract = Contract::load();
     let roles = contract.built_in_roles();
-    assert_eq!(roles.len(), 27);
+    assert_eq!(roles.len(), 30);
     let internal = contract.capabilities().internal_only();
     for role in roles {
         assert!(!role.description.is_empty() && bowline_core::Uidp::is_valid(&role.uid), "{}", role.name);

@@ -11,7 +11,7 @@ use bowline_resources::list::{self, timestamp};
 use bowline_store::ReadTx;
 use prost::Message;
 
-use super::ecosystems::{LANGUAGES, Language};
+use super::ecosystems::{IN_CONTRACT, Language};
 use super::may_look;
 use super::search::{self, ArtifactPage, ArtifactRow, Search, With};
 use super::versions::{self, Sources, VersionRow};
@@ -57,7 +57,7 @@ fn searched(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<
         } else {
             With::Built
         };
-        names = LANGUAGES.map(|language| (language, with)).into();
+        names = IN_CONTRACT.map(|language| (language, with)).into();
     }
     Ok(names)
 }
@@ -137,7 +137,7 @@ async fn count_v1(
     call: &Authorized<v1::GetArtifactCountRequest>,
 ) -> Result<v1::GetArtifactCountResponse> {
     let asked: Vec<i32> = match call.request().ecosystems.as_slice() {
-        [] => LANGUAGES.iter().map(|language| language.wire(false) as i32).collect(),
+        [] => IN_CONTRACT.iter().map(|language| language.number() as i32).collect(),
         asked => asked.to_vec(),
     };
     let counts = counted(tx, call).await?;

@@ -6,17 +6,17 @@ use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlock
 use bowline_core::{Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest, SortKey, handler};
 use bowline_resources::list::{
-    self, BY_UID, Comparison, Condition, Filter, Listed, Order, Selection, Table, timestamp,
+    self, BY_UID, Comparison, Condition, Filter, Listed, Listing, Order, Selection, Table, timestamp,
 };
 use bowline_store::activity::{self, Activity, ActivityKind};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::block_statistics;
 use super::ecosystems::Language;
 use super::policies::{self, Mode};
 use super::policy::decide::{Refusal, Subject};
 use super::policy::purl;
+use super::{block_statistics, policy_bindings};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListBlockEvents>(handler!(list))
@@ -43,7 +43,7 @@ impl Listed for BlockEventRow {
         let shown = v1::LibraryPolicyBlockEvent {
             id: list::stored_uid(row, &TABLE)?.as_str().into(),
             purl: row.text(1)?,
-            ecosystem: Language::of_number(row.int(2)?)?.wire(false).as_str_name().into(),
+            ecosystem: Language::of_number(row.int(2)?)?.own().as_str_name().into(),
             mode: row.int(3)? as i32,
             reason: row.text(4)?,
             policy: row.text(5)?,
@@ -143,23 +143,13 @@ async fn list(
     call: &Authorized<v1::LibraryPolicyBlockEventFilter>,
 ) -> Result<v1::LibraryPolicyBlockEventList> {
     let request = call.request();
-    let mode = match request.mode() {
-        v1::LibraryPolicyBindingMode::Unspecified => v1::LibraryPolicyBindingMode::Enforced,
-        mode => mode,
-    };
     let parent = Some(request.parent_id.clone()).filter(|parent| !parent.is_empty());
     let ranges = policies::within(call, &request.parent_id);
-    let mut selection = Selection { ranges, parent, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };
-    selection.filters.push(Filter { column: "mode", value: Value::from(mode as i32) });
+    let conditions = vec![policy_bindings::in_contract()];
+    let mut selection = Selection { ranges, parent, filters: Vec::new(), conditions, clauses: Vec::new() };
     if request.ecosystem != 0 {
         selection.filters.push(Filter { column: "ecosystem", value: Value::from(request.ecosystem) });
     }
-    if !request.package_name.is_empty() {
-        selection.filters.push(Filter { column: "package", value: Value::from(&request.package_name) });
-    }
-    let since = request.since.map_or(call.now() - DEFAULT_REACH, list::micros);
-    let value = Value::Int(since);
-    selection.conditions.push(Condition { column: "last_blocked_at", comparison: Comparison::AtLeast, value });
     let rest = v1::LibraryPolicyBlockEventFilter { page_size: 0, page_token: String::new(), ..request.clone() };
     let page = PageRequest {
         page_size: request.page_size,
@@ -167,14 +157,51 @@ async fn list(
         filter: rest.encode_to_vec(),
         ..PageRequest::default()
     };
-    let latest = (1, Direction::Descending);
-    let listing = list::page::<_, BlockEventRow>(tx, call, &TABLE, &selection, &page, latest).await?;
-    Ok(v1::LibraryPolicyBlockEventList {
-        items: listing.items.into_iter().map(|row| row.shown).collect(),
-        next_page_token: listing.next_page_token,
-        total_count: listing.total_count,
-        skipped: listing.skipped,
-    })
+    let mode = match request.mode() {
+        v1::LibraryPolicyBindingMode::Unspecified | v1::LibraryPolicyBindingMode::Enforced => Mode::Enforced,
+        v1::LibraryPolicyBindingMode::Log => Mode::Log,
+    };
+    let since = request.since.map(list::micros);
+    let query = BlockEventQuery { selection, mode, package: &request.package_name, since, page };
+    let Listing { items, next_page_token, total_count, skipped } = query.page(tx, call).await?;
+    Ok(v1::LibraryPolicyBlockEventList { items, next_page_token, total_count, skipped })
+}
+
+/// What a page of refused downloads is read by.
+pub(super) struct BlockEventQuery<'a> {
+    /// The rows that the list has, before the other fields narrow it.
+    pub(super) selection: Selection<'a>,
+    pub(super) mode: Mode,
+    /// Only this package; empty for any.
+    pub(super) package: &'a str,
+    /// Only what was refused since then; the last 30 days without it.
+    pub(super) since: Option<Micros>,
+    pub(super) page: PageRequest,
+}
+
+impl BlockEventQuery<'_> {
+    /// Reads the page, the latest first.
+    pub(super) async fn page<T>(
+        self,
+        tx: &mut ReadTx,
+        call: &Authorized<T>,
+    ) -> Result<Listing<v1::LibraryPolicyBlockEvent>> {
+        let BlockEventQuery { mut selection, mode, package, since, page } = self;
+        selection.filters.push(Filter { column: "mode", value: Value::Int(mode as i64) });
+        if !package.is_empty() {
+            selection.filters.push(Filter { column: "package", value: Value::from(package) });
+        }
+        let value = Value::Int(since.unwrap_or(call.now() - DEFAULT_REACH));
+        selection.conditions.push(Condition { column: "last_blocked_at", comparison: Comparison::AtLeast, value });
+        let latest = (1, Direction::Descending);
+        let listing = list::page::<_, BlockEventRow>(tx, call, &TABLE, &selection, &page, latest).await?;
+        Ok(Listing {
+            items: listing.items.into_iter().map(|row| row.shown).collect(),
+            next_page_token: listing.next_page_token,
+            total_count: listing.total_count,
+            skipped: listing.skipped,
+        })
+    }
 }
 
 /// Forgets what an organization was refused that is deleted.

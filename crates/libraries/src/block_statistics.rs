@@ -78,7 +78,7 @@ async fn statistics(
     };
     let language = match request.ecosystem {
         0 => None,
-        ecosystem => Some(Language::required("ecosystem", ecosystem)?),
+        ecosystem => Some(Language::required_own("ecosystem", ecosystem)?),
     };
     let mut counts = Counts { organization, mode, language, first, last };
     counts.first = counts.first_counted(tx).await?;
@@ -141,7 +141,7 @@ impl Counts {
         };
         let by_reason = |(reason, attempts, packages): Sum<String>| own::BlockedByReason { reason, attempts, packages };
         let by_ecosystem = |(language, attempts, packages): Sum<Language>| own::BlockedByEcosystem {
-            ecosystem: language.wire(false) as i32,
+            ecosystem: language.own() as i32,
             attempts,
             packages,
         };
@@ -189,7 +189,7 @@ impl Counts {
         let behind = format!(" GROUP BY ecosystem, package ORDER BY 3 DESC, 1, 2 LIMIT {MAX_SHOWN}");
         let sql = self.sql(before, &behind);
         let read = |row: &Row<'_>| {
-            let ecosystem = Language::of_number(row.int(0)?)?.wire(false) as i32;
+            let ecosystem = Language::of_number(row.int(0)?)?.own() as i32;
             Ok::<_, Error>(own::BlockedPackage { ecosystem, package: row.text(1)?, attempts: row.int(2)? })
         };
         tx.query(&sql.text, &sql.params, read).await

@@ -15,7 +15,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value};
 
 use self::facts::{Facts, Scope, VersionName};
-use super::ecosystems::{LANGUAGES, Language, MUST_BE};
+use super::ecosystems::{LANGUAGES, Language, MUST_BE_OWN};
 use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
 use super::policy::decide::{Decision, Policy, Refusal, Severity, Vulnerability, decide};
@@ -72,8 +72,8 @@ fn preview_violations(request: &own::PreviewPolicyRequest) -> Vec<FieldViolation
         let description = format!("must be 1 to {MAX_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
         wrong.push(FieldViolation { field: "windowDays".into(), description });
     }
-    if Language::required("ecosystem", request.ecosystem).is_err() {
-        let description = MUST_BE.into();
+    if Language::required_own("ecosystem", request.ecosystem).is_err() {
+        let description = MUST_BE_OWN.into();
         wrong.push(FieldViolation { field: "ecosystem".into(), description });
     }
     wrong
@@ -151,13 +151,15 @@ async fn drafted(
 
 /// The ecosystems whose own packages the caller may list.
 fn readable<T>(call: &Authorized<T>, organization: &Uidp) -> Vec<Language> {
-    let listing = |language: &Language| match language {
-        Language::Java => Capability::CapLibrariesJavaList,
-        Language::JavaScript => Capability::CapLibrariesJavascriptList,
-        Language::Python => Capability::CapLibrariesPythonList,
-        Language::Go => Capability::CapLibrariesGoList,
+    let listing: fn(Language) -> &'static [Capability] = |language| match language {
+        Language::Java => &[Capability::CapLibrariesJavaList],
+        Language::JavaScript => &[Capability::CapLibrariesJavascriptList],
+        Language::Python => &[Capability::CapLibrariesPythonList],
+        Language::Go => &[Capability::CapLibrariesGoList],
+        Language::Cargo => &[Capability::CapLibrariesArtifactsList, Capability::CapLibrariesDotnetList],
     };
-    LANGUAGES.into_iter().filter(|language| call.holds(organization.as_str(), listing(language))).collect()
+    let holds = |capability: &Capability| call.holds(organization.as_str(), *capability);
+    LANGUAGES.into_iter().filter(|language| listing(*language).iter().all(holds)).collect()
 }
 
 /// The decisions of a policy of an organization about the versions of these package URLs, in their order; by own packages in the
@@ -186,7 +188,7 @@ pub(super) fn spelled(purl: &str) -> std::result::Result<String, String> {
 async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) -> Result<own::PreviewPolicyResponse> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let language = Language::required("ecosystem", request.ecosystem)?;
+    let language = Language::required_own("ecosystem", request.ecosystem)?;
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
     let in_force = in_force::find(tx, &organization, language, Mode::Enforced, &overrides).await?;
     let in_force = in_force.as_ref().map(|found| &found.policy);

@@ -1,24 +1,31 @@
 //! Ecosystems: how the API numbers them, and what is different in each.
 
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::v1::libraries::Ecosystem;
 use bowline_core::{Error, Result};
 use bowline_packages::is_go_version;
 use bowline_versions::{Scheme, Version, order_key};
 
-/// An ecosystem that has packages here. Its numbers are those of the wire contract and of the database.
+/// An ecosystem that has packages here. Its numbers are those of the API and of the database; the wire contract has all but Cargo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
     Java = 1,
     Python = 2,
     JavaScript = 3,
     Go = 9,
+    Cargo = 1000,
 }
 
 /// All of them, in the order of their numbers.
-pub(super) const LANGUAGES: [Language; 4] = [Language::Java, Language::Python, Language::JavaScript, Language::Go];
+pub(super) const LANGUAGES: [Language; 5] =
+    [Language::Java, Language::Python, Language::JavaScript, Language::Go, Language::Cargo];
 
-/// What an ecosystem must be, for refusals of others.
+/// Those that the wire contract has: its lists leave the others out.
+pub(super) const IN_CONTRACT: [Language; 4] = [Language::Java, Language::Python, Language::JavaScript, Language::Go];
+
+/// What an ecosystem must be, for refusals of others: in the wire contract, and in messages of this product.
 pub(super) const MUST_BE: &str = "must be JAVA, PYTHON, JAVASCRIPT or GO";
+pub(super) const MUST_BE_OWN: &str = "must be JAVA, PYTHON, JAVASCRIPT, GO or CARGO";
 
 impl Language {
     pub(super) fn number(self) -> i64 {
@@ -53,6 +60,7 @@ impl Language {
         }
     }
 
+    /// What the wire contract calls it; the unknown one if it has none for it.
     pub(super) fn wire(self, remediated: bool) -> Ecosystem {
         match (self, remediated) {
             (Language::Java, false) => Ecosystem::Java,
@@ -63,6 +71,28 @@ impl Language {
             (Language::JavaScript, true) => Ecosystem::JavascriptAthena,
             (Language::Go, false) => Ecosystem::Go,
             (Language::Go, true) => Ecosystem::GoAthena,
+            (Language::Cargo, _) => Ecosystem::Unknown,
+        }
+    }
+
+    /// The ecosystem of a message of this product.
+    pub(super) fn of_own(ecosystem: i32) -> Option<Language> {
+        LANGUAGES.into_iter().find(|language| language.own() as i32 == ecosystem)
+    }
+
+    /// The same, for what must name one.
+    pub(super) fn required_own(field: &'static str, ecosystem: i32) -> Result<Language> {
+        Language::of_own(ecosystem).ok_or_else(|| Error::invalid_field(field, MUST_BE_OWN))
+    }
+
+    /// How messages of this product call it.
+    pub(super) fn own(self) -> own::Ecosystem {
+        match self {
+            Language::Java => own::Ecosystem::Java,
+            Language::Python => own::Ecosystem::Python,
+            Language::JavaScript => own::Ecosystem::Javascript,
+            Language::Go => own::Ecosystem::Go,
+            Language::Cargo => own::Ecosystem::Cargo,
         }
     }
 
@@ -73,6 +103,7 @@ impl Language {
             Language::Python => "python",
             Language::JavaScript => "javascript",
             Language::Go => "go",
+            Language::Cargo => "cargo",
         }
     }
 
@@ -83,6 +114,7 @@ impl Language {
             Language::Python => "pypi",
             Language::JavaScript => "npm",
             Language::Go => "golang",
+            Language::Cargo => "cargo",
         }
     }
 
@@ -90,9 +122,13 @@ impl Language {
         LANGUAGES.into_iter().find(|language| language.purl_type() == name)
     }
 
-    /// How reports of malware spell it, in lower case: as package URLs do, except for Go.
+    /// How reports of malware spell it, in lower case: as package URLs do, except for Go and Cargo.
     pub(super) fn in_reports(self) -> &'static str {
-        if self == Language::Go { "go" } else { self.purl_type() }
+        match self {
+            Language::Go => "go",
+            Language::Cargo => REPORTED_CARGO,
+            Language::Java | Language::Python | Language::JavaScript => self.purl_type(),
+        }
     }
 
     /// The ecosystem that reports of malware spell so, in any case.
@@ -104,14 +140,17 @@ impl Language {
         match self {
             Language::Java => Scheme::Maven,
             Language::Python => Scheme::Pep440,
-            Language::JavaScript | Language::Go => Scheme::SemVer,
+            Language::JavaScript | Language::Go | Language::Cargo => Scheme::SemVer,
         }
     }
 
-    /// A name as the catalogue keeps it: Python calls `Foo.Bar` and `foo-bar` one package.
+    /// A name as the catalogue keeps it: Python calls `Foo.Bar` and `foo-bar` one package, and Cargo's index has each name in lower
+    /// case.
     pub fn normalized(self, name: &str) -> String {
-        if self != Language::Python {
-            return name.to_owned();
+        match self {
+            Language::Python => {}
+            Language::Cargo => return name.to_ascii_lowercase(),
+            Language::Java | Language::JavaScript | Language::Go => return name.to_owned(),
         }
         let mut normalized = String::with_capacity(name.len());
         for c in name.chars() {
@@ -129,9 +168,21 @@ impl Language {
         if self == Language::Go { name.to_lowercase() } else { self.normalized(name) }
     }
 
-    /// A name as organizations reserve it: in any case, since a question for a misspelled name tells others what it is.
+    /// A name as organizations reserve it: in any case, since a question for a misspelled name tells others what it is. Of Cargo,
+    /// names that differ in `-` and `_` are one.
     pub(super) fn owned(self, name: &str) -> String {
-        self.normalized(name).to_lowercase()
+        let folded = self.normalized(name).to_lowercase();
+        if self == Language::Cargo { folded.replace('_', "-") } else { folded }
+    }
+
+    /// How rows of patterns are compared with a name: an expression of their column, and what it gives for the name. Package URLs of
+    /// Go are in lower case, and modules are not.
+    pub(super) fn in_patterns(self, name: &str) -> (&'static str, String) {
+        match self {
+            Language::Go => ("lower(package)", name.to_lowercase()),
+            Language::Cargo => ("replace(package, '_', '-')", self.owned(name)),
+            Language::Java | Language::Python | Language::JavaScript => ("package", name.to_owned()),
+        }
     }
 
     /// A name, and of Go the paths of modules that it may lie in: owning one is owning what is below.
@@ -192,6 +243,11 @@ impl Language {
                 None => plain(name, b"._-~!'()*"),
             },
             Language::Go => is_module(name),
+            Language::Cargo => {
+                name.len() <= CRATE_NAME
+                    && name.starts_with(|c: char| c.is_ascii_alphabetic())
+                    && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+            }
         };
         match self {
             _ if is_fine => Ok(()),
@@ -199,6 +255,7 @@ impl Language {
             Language::Python => Err("must be the name of a Python project"),
             Language::JavaScript => Err("must be name or @scope/name"),
             Language::Go => Err("must be the path of a module, such as example.com/team/module"),
+            Language::Cargo => Err("must be the name of a crate: a letter, then letters, digits, - and _, 64 at most"),
         }
     }
 
@@ -207,6 +264,11 @@ impl Language {
         format!("{}:{}", self.word(), name.replace('/', ":"))
     }
 }
+
+/// How reports of malware and records of vulnerabilities spell Cargo, in lower case.
+const REPORTED_CARGO: &str = concat!("crates", ".io");
+/// Characters of the name of a crate.
+const CRATE_NAME: usize = 64;
 
 /// Whether a text is the path of a module: a host's name, and directories.
 fn is_module(path: &str) -> bool {
@@ -232,6 +294,8 @@ mod tests {
         assert_eq!(Language::Python.normalized("Foo.._Bar-baz"), "foo-bar-baz");
         assert_eq!(Language::JavaScript.normalized("@Scope/Name"), "@Scope/Name");
         assert_eq!(Language::JavaScript.artifact_id("@scope/name"), "javascript:@scope:name");
+        assert_eq!(Language::Cargo.normalized("Foo_Bar"), "foo_bar");
+        assert_eq!(Language::Cargo.owned("Foo_Bar"), "foo-bar");
         assert_eq!(Language::Java.artifact_id("org.slf4j:slf4j-api"), "java:org.slf4j:slf4j-api");
     }
 
@@ -242,6 +306,7 @@ mod tests {
             (Language::Python, ["-x", "a b", "../x", "x."]),
             (Language::JavaScript, ["@scope", "a/b", "@a/b/c", ".."]),
             (Language::Go, ["module", "example.com/../a", "Example.com/a", "example.com//a"]),
+            (Language::Cargo, ["1a", "a.b", "", "_a"]),
         ] {
             assert!(wrong.iter().all(|name| language.validate_name(name).is_err()), "{language:?}");
         }
@@ -260,10 +325,20 @@ mod tests {
     fn ecosystems_without_packages_here_are_none() {
         assert_eq!(Language::of_wire(Ecosystem::Dotnet as i32), None);
         assert_eq!(Language::of_wire(99), None);
-        for language in LANGUAGES {
+        for language in IN_CONTRACT {
             for remediated in [false, true] {
                 assert_eq!(Language::of_wire(language.wire(remediated) as i32), Some((language, remediated)));
             }
+            assert_eq!(language.own() as i32, language.wire(false) as i32, "one number in both");
         }
+        assert_eq!(
+            (Language::Cargo.wire(false), Language::of_wire(Language::Cargo as i32)),
+            (Ecosystem::Unknown, None)
+        );
+        for language in LANGUAGES {
+            assert_eq!(language.own() as i64, language.number());
+            assert_eq!(Language::of_own(language.own() as i32), Some(language));
+        }
+        assert_eq!((Language::of_own(0), Language::of_own(5)), (None, None));
     }
 }

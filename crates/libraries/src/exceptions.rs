@@ -189,10 +189,8 @@ pub(super) async fn of_package(
 ) -> Result<Vec<ExceptionRow>> {
     let mut sql = Sql::new(format!("SELECT {COLUMNS} FROM package_exceptions"));
     sql.bind(" WHERE parent = ", organization.as_str()).bind(" AND ecosystem = ", language.number());
-    // Package URLs of Go are in lower case, and modules are not.
-    let folded = package.to_lowercase();
-    let (column, name) = if language == Language::Go { ("lower(package)", &*folded) } else { ("package", package) };
-    sql.bind(&format!(" AND {column} = "), name).bind(" AND ends_at > ", now).push(" AND approver <> '' ORDER BY uid");
+    let (column, name) = language.in_patterns(package);
+    sql.bind(&format!(" AND {column} = "), &name).bind(" AND ends_at > ", now).push(" AND approver <> '' ORDER BY uid");
     tx.query(&sql.text, &sql.params, ExceptionRow::read).await
 }
 

@@ -48,7 +48,7 @@ impl FreezeRow {
 
     fn shown(&self) -> own::PackageFreeze {
         own::PackageFreeze {
-            ecosystem: self.language.wire(false) as i32,
+            ecosystem: self.language.own() as i32,
             cutoff_time: timestamp(self.cutoff),
             includes_own: self.includes_own,
             justification: self.justification.clone(),
@@ -87,8 +87,8 @@ fn shown(rows: &[FreezeRow]) -> own::PackageFreezeList {
 }
 
 fn wrong_ecosystems(ecosystems: &[i32]) -> Vec<FieldViolation> {
-    let is_wrong = |ecosystem: &&i32| !matches!(Language::of_wire(**ecosystem), Some((_, false)));
-    let description = "must be JAVA, PYTHON, JAVASCRIPT or GO; leave it out for all of them";
+    let is_wrong = |ecosystem: &&i32| Language::of_own(**ecosystem).is_none();
+    let description = "must be JAVA, PYTHON, JAVASCRIPT, GO or CARGO; leave it out for all of them";
     let violation = |_: &i32| FieldViolation { field: "ecosystems".into(), description: description.into() };
     ecosystems.iter().find(is_wrong).map(violation).into_iter().collect()
 }
@@ -98,7 +98,7 @@ fn languages(ecosystems: &[i32]) -> Result<Vec<Language>> {
     if ecosystems.is_empty() {
         return Ok(LANGUAGES.into());
     }
-    ecosystems.iter().map(|ecosystem| Language::required("ecosystems", *ecosystem)).collect()
+    ecosystems.iter().map(|ecosystem| Language::required_own("ecosystems", *ecosystem)).collect()
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<own::ListPackageFreezesRequest>) -> Result<own::PackageFreezeList> {

@@ -3,6 +3,7 @@
 mod artifacts;
 mod block_events;
 mod block_statistics;
+mod cargo_policies;
 mod catalog;
 mod decisions;
 mod ecosystems;
@@ -53,6 +54,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = policy_expectations::register(handlers);
     let handlers = policy_vulnerabilities::register(handlers);
     let handlers = policy_bindings::register(handlers);
+    let handlers = cargo_policies::register(handlers);
     let handlers = decisions::register(handlers);
     let handlers = exceptions::register(handlers);
     let handlers = freezes::register(handlers);

@@ -17,7 +17,7 @@ use prost::Message;
 use super::ecosystems::Language;
 use super::policy::decide::{Exemption, Overrides, Policy};
 use super::policy::purl::Pattern;
-use super::{policy_expectations, policy_vulnerabilities, require_organization};
+use super::{policy_bindings, policy_expectations, policy_vulnerabilities, require_organization};
 
 pub(super) use validate::violations;
 
@@ -260,13 +260,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyReque
     let uid = call.require_scope()?;
     let before = require(tx, uid).await?;
     before.require_custom()?;
-    let sql = "SELECT uid FROM library_policy_bindings WHERE policy = $1 LIMIT 1";
-    let bound = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
-    if let Some(binding) = bound {
-        let text =
-            format!("the binding {binding} puts the policy into force; delete it first, or have it name another");
-        return Err(Error::precondition("LIBRARY_POLICY_BOUND", uid.as_str(), text));
-    }
+    policy_bindings::require_not_in_force(tx, uid).await?;
     remove(tx, uid).await?;
     let event = v1::DeleteLibraryPolicyRequest { id: uid.as_str().into() };
     Ok(Changed::many(PolicyRow::change(Some(&before), None), ()).with_event(uid, &event))

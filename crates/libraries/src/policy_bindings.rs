@@ -1,5 +1,6 @@
 //! Bindings: which policy is in force for an ecosystem of an organization. One for each ecosystem and mode.
 
+use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::{
     CreateBinding, DeleteBinding, ListBindings, UpdateBinding,
@@ -9,12 +10,13 @@ use bowline_pipeline::{
     Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey, handler,
 };
 use bowline_resources::kinds::{LIBRARY_POLICY, LIBRARY_POLICY_BINDING};
-use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
+use bowline_resources::list::{self, BY_UID, Comparison, Condition, Filter, Listed, Selection, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 use super::ecosystems::{Language, MUST_BE};
-use super::{policies, require_organization};
+use super::policies::{self, Mode};
+use super::{cargo_policies, require_organization};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -35,12 +37,13 @@ const TABLE: Table = Table {
     orders: &[BY_UID],
 };
 
+/// A binding as it is stored.
 #[derive(Clone, Debug, PartialEq)]
-struct BindingRow {
+pub(super) struct BindingRow {
     uid: Uidp,
-    policy: String,
+    pub(super) policy: String,
     ecosystem: i32,
-    mode: i32,
+    pub(super) mode: i32,
     created_at: Micros,
     updated_at: Micros,
 }
@@ -80,10 +83,23 @@ impl BindingRow {
 
     /// What the binding is, to someone who wants another like it.
     fn rendered(&self) -> String {
-        let ecosystem = v1::Ecosystem::try_from(self.ecosystem).unwrap_or_default().as_str_name();
+        let ecosystem = own::Ecosystem::try_from(self.ecosystem).unwrap_or_default().as_str_name();
         let mode = v1::LibraryPolicyBindingMode::try_from(self.mode).unwrap_or_default().as_str_name();
         format!("{ecosystem} in mode {}", mode.trim_start_matches("LIBRARY_POLICY_BINDING_MODE_"))
     }
+
+    /// The binding in the audit log: of Cargo in a message of this product, since that of the wire contract cannot name it.
+    fn snapshot(&self) -> ResourceSnapshot {
+        if i64::from(self.ecosystem) == Language::Cargo.number() {
+            return ResourceSnapshot::of(&cargo_policies::shown(self.uid.parent_str(), std::slice::from_ref(self)));
+        }
+        ResourceSnapshot::of(&self.shown())
+    }
+}
+
+/// Leaves out of lists of the wire contract what is of Cargo, which the contract has no ecosystem for.
+pub(super) fn in_contract() -> Condition<'static> {
+    Condition { column: "ecosystem", comparison: Comparison::Not, value: Value::Int(Language::Cargo.number()) }
 }
 
 fn violations(binding: &v1::LibraryPolicyBinding) -> Vec<FieldViolation> {
@@ -101,7 +117,7 @@ fn violations(binding: &v1::LibraryPolicyBinding) -> Vec<FieldViolation> {
 }
 
 /// A policy of the organization itself or of the platform. Those of others are as if they did not exist.
-async fn require_policy(tx: &mut ReadTx, organization: &str, uid: &str) -> Result<()> {
+pub(super) async fn require_policy(tx: &mut ReadTx, organization: &str, uid: &str) -> Result<()> {
     let found = policies::find(tx, uid).await?;
     let is_own = found.is_some_and(|row| row.uid.parent_str() == organization || row.uid.is_root());
     if is_own { Ok(()) } else { Err(Error::not_found(LIBRARY_POLICY, uid)) }
@@ -117,31 +133,41 @@ async fn create(
     let (now, uid) = (call.now(), call.new_child(&organization));
     let v1::LibraryPolicyBinding { policy, ecosystem, mode, .. } = given;
     let row = BindingRow { uid, policy, ecosystem, mode, created_at: now, updated_at: now };
-    let sql = "INSERT INTO library_policy_bindings (uid, parent, org, policy, ecosystem, mode, created_at, updated_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
-    let params = [
-        Value::from(row.uid.as_str()),
-        Value::from(organization.as_str()),
-        Value::from(row.uid.root_str()),
-        Value::from(&row.policy),
-        Value::from(row.ecosystem),
-        Value::from(row.mode),
-        Value::Int(now),
-        Value::Int(now),
-    ];
-    if tx.execute(sql, &params).await? == 0 {
-        return Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.rendered()));
-    }
-    list::count(tx, &TABLE, &row.uid, 1).await?;
+    insert(tx, &row).await?;
     let (shown, uid) = (row.shown(), row.uid);
     let event =
         v1::CreateLibraryPolicyBindingRequest { parent_id: organization.as_str().into(), binding: Some(shown.clone()) };
     Ok(Changed::one(LIBRARY_POLICY_BINDING, &uid, None, Some(&shown), shown.clone()).with_event(&uid, &event))
 }
 
+/// Stores a new binding.
+///
+/// # Errors
+/// ALREADY_EXISTS for an ecosystem and mode that another binding has.
+async fn insert(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
+    let sql = "INSERT INTO library_policy_bindings (uid, parent, org, policy, ecosystem, mode, created_at, updated_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+    let params = [
+        Value::from(row.uid.as_str()),
+        Value::from(row.uid.parent_str()),
+        Value::from(row.uid.root_str()),
+        Value::from(&row.policy),
+        Value::from(row.ecosystem),
+        Value::from(row.mode),
+        Value::Int(row.created_at),
+        Value::Int(row.updated_at),
+    ];
+    if tx.execute(sql, &params).await? == 0 {
+        return Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.rendered()));
+    }
+    list::count(tx, &TABLE, &row.uid, 1).await
+}
+
+/// The binding of this UIDP, if the wire contract has its ecosystem.
 async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<BindingRow> {
-    let sql = format!("SELECT {} FROM library_policy_bindings WHERE uid = $1", TABLE.columns);
-    let found = tx.query_opt(&sql, &[Value::from(uid.as_str())], BindingRow::read).await?;
+    let sql = format!("SELECT {} FROM library_policy_bindings WHERE uid = $1 AND ecosystem <> $2", TABLE.columns);
+    let params = [Value::from(uid.as_str()), in_contract().value];
+    let found = tx.query_opt(&sql, &params, BindingRow::read).await?;
     found.ok_or_else(|| Error::not_found(LIBRARY_POLICY_BINDING, uid.as_str()))
 }
 
@@ -159,18 +185,24 @@ async fn update(
     }
     after.updated_at = call.now();
     require_unbound(tx, &after).await?;
+    replace(tx, &after).await?;
+    let (before, after) = (before.shown(), after.shown());
+    Ok(Changed::one(LIBRARY_POLICY_BINDING, uid, Some(&before), Some(&after), after.clone()).with_event(uid, &after))
+}
+
+/// Stores a binding in place of the one of the same UIDP.
+async fn replace(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
     let sql =
         "UPDATE library_policy_bindings SET policy = $2, ecosystem = $3, mode = $4, updated_at = $5 WHERE uid = $1";
     let params = [
-        Value::from(uid.as_str()),
-        Value::from(&after.policy),
-        Value::from(after.ecosystem),
-        Value::from(after.mode),
-        Value::Int(after.updated_at),
+        Value::from(row.uid.as_str()),
+        Value::from(&row.policy),
+        Value::from(row.ecosystem),
+        Value::from(row.mode),
+        Value::Int(row.updated_at),
     ];
     tx.execute(sql, &params).await?;
-    let (before, after) = (before.shown(), after.shown());
-    Ok(Changed::one(LIBRARY_POLICY_BINDING, uid, Some(&before), Some(&after), after.clone()).with_event(uid, &after))
+    Ok(())
 }
 
 /// Rejects a parent, ecosystem and mode that another binding has.
@@ -196,7 +228,8 @@ async fn list(
     let request = call.request();
     let parent = Some(request.parent_id.clone()).filter(|parent| !parent.is_empty());
     let ranges = policies::within(call, &request.parent_id);
-    let mut selection = Selection { ranges, parent, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };
+    let conditions = vec![in_contract()];
+    let mut selection = Selection { ranges, parent, filters: Vec::new(), conditions, clauses: Vec::new() };
     for (column, value) in [("ecosystem", request.ecosystem), ("mode", request.mode)] {
         if value != 0 {
             selection.filters.push(Filter { column, value: Value::from(value) });
@@ -231,14 +264,75 @@ async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     list::count(tx, &TABLE, uid, -1).await
 }
 
-/// Takes everything out of force in an organization that is deleted; six bindings at most.
+/// The bindings of an organization for an ecosystem, one of each mode at most.
+pub(super) async fn of_language(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<Vec<BindingRow>> {
+    let sql = format!(
+        "SELECT {} FROM library_policy_bindings WHERE parent = $1 AND ecosystem = $2 ORDER BY mode",
+        TABLE.columns
+    );
+    let params = [Value::from(organization.as_str()), Value::Int(language.number())];
+    tx.query(&sql, &params, BindingRow::read).await
+}
+
+/// Puts a policy into force for an ecosystem in place of the one of the same mode; without a policy, takes that one out of force.
+/// Absent if nothing changes.
+pub(super) async fn set<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    organization: &Uidp,
+    (language, mode): (Language, Mode),
+    policy: &str,
+) -> Result<Option<Change>> {
+    let rows = of_language(tx, organization, language).await?;
+    let before = rows.into_iter().find(|row| row.mode == mode as i32);
+    if before.as_ref().map_or("", |row| row.policy.as_str()) == policy {
+        return Ok(None);
+    }
+    let new = || BindingRow {
+        uid: call.new_child(organization),
+        policy: String::new(),
+        ecosystem: language.number() as i32,
+        mode: mode as i32,
+        created_at: call.now(),
+        updated_at: call.now(),
+    };
+    let row = BindingRow { policy: policy.into(), updated_at: call.now(), ..before.clone().unwrap_or_else(new) };
+    match &before {
+        Some(_) if policy.is_empty() => remove(tx, &row.uid).await?,
+        Some(_) => replace(tx, &row).await?,
+        None => insert(tx, &row).await?,
+    }
+    Ok(Some(Change {
+        kind: LIBRARY_POLICY_BINDING,
+        uid: row.uid.as_str().into(),
+        before: before.as_ref().map(BindingRow::snapshot),
+        after: (!policy.is_empty()).then(|| row.snapshot()),
+    }))
+}
+
+/// Rejects a policy that is in force, which would stop applying without notice.
+pub(super) async fn require_not_in_force(tx: &mut ReadTx, policy: &Uidp) -> Result<()> {
+    let sql = "SELECT uid, ecosystem FROM library_policy_bindings WHERE policy = $1 ORDER BY ecosystem, mode LIMIT 1";
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)?));
+    let Some((binding, ecosystem)) = tx.query_opt(sql, &[Value::from(policy.as_str())], read).await? else {
+        return Ok(());
+    };
+    let text = if ecosystem == Language::Cargo.number() {
+        "the policy is in force for Cargo; take it out of force first, or put another into force".to_owned()
+    } else {
+        format!("the binding {binding} puts the policy into force; delete it first, or have it name another")
+    };
+    Err(Error::precondition("LIBRARY_POLICY_BOUND", policy.as_str(), text))
+}
+
+/// Takes everything out of force in an organization that is deleted: at most two bindings of each ecosystem.
 pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {
     let sql = format!("SELECT {} FROM library_policy_bindings WHERE parent = $1", TABLE.columns);
     let rows = tx.query(&sql, &[Value::from(group.as_str())], BindingRow::read).await?;
     let mut changes = Vec::new();
     for row in rows {
         remove(tx, &row.uid).await?;
-        let before = Some(ResourceSnapshot::of(&row.shown()));
+        let before = Some(row.snapshot());
         changes.push(Change { kind: LIBRARY_POLICY_BINDING, uid: row.uid.as_str().into(), before, after: None });
     }
     Ok(changes)

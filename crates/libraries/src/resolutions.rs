@@ -10,7 +10,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, like};
 use prost::Message;
 
-use super::ecosystems::{LANGUAGES, Language};
+use super::ecosystems::{IN_CONTRACT, Language};
 use super::require_organization;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -58,7 +58,7 @@ pub(super) async fn watermarks(tx: &mut ReadTx, organization: &Uidp) -> Result<V
         })
     };
     let mut stored = tx.query(sql, &[Value::from(organization.as_str())], read).await?;
-    for language in LANGUAGES {
+    for language in IN_CONTRACT {
         if !stored.iter().any(|mark| mark.language == language) {
             stored.push(Watermark::first(language));
         }
@@ -87,7 +87,7 @@ pub(super) async fn save(tx: &mut WriteTx, organization: &Uidp, mark: &Watermark
 /// The ecosystems that a request means: one, or all.
 pub(super) fn languages(ecosystem: i32) -> Result<Vec<Language>> {
     if ecosystem == v1::Ecosystem::Unknown as i32 {
-        return Ok(LANGUAGES.into());
+        return Ok(IN_CONTRACT.into());
     }
     Ok(vec![Language::required("ecosystem", ecosystem)?])
 }
@@ -164,9 +164,14 @@ pub struct Choice<'a> {
 /// Those of the database.
 pub async fn record(tx: &mut WriteTx, choice: &Choice<'_>, now: Micros) -> Result<bool> {
     let marks = watermarks(tx, choice.organization).await?;
-    let Some(mark) = marks.iter().find(|mark| mark.language == choice.language && !mark.opted_out) else {
-        return Ok(false);
+    let (generation, is_off) = match marks.iter().find(|mark| mark.language == choice.language) {
+        Some(mark) => (mark.generation, mark.opted_out),
+        // The wire contract cannot name the ecosystem: its choices are off where those of all others are.
+        None => (Watermark::first(choice.language).generation, marks.iter().all(|mark| mark.opted_out)),
     };
+    if is_off {
+        return Ok(false);
+    }
     let sql = "INSERT INTO library_resolutions (org, ecosystem, registry, package, version, tier, digest, generation, observed_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                ON CONFLICT (org, ecosystem, registry, package, version) DO UPDATE SET tier = excluded.tier,
@@ -181,7 +186,7 @@ pub async fn record(tx: &mut WriteTx, choice: &Choice<'_>, now: Micros) -> Resul
         Value::from(choice.version),
         Value::from(tier as i32),
         Value::from(choice.digest),
-        Value::Int(mark.generation),
+        Value::Int(generation),
         Value::Int(now),
     ];
     tx.execute(sql, &params).await?;
@@ -238,7 +243,10 @@ fn conditions<'a>(
     prefix: &'a str,
 ) -> Result<()> {
     sql.bind(" FROM library_resolutions WHERE org = ", organization.as_str());
-    if request.ecosystem != v1::Ecosystem::Unknown as i32 {
+    if request.ecosystem == v1::Ecosystem::Unknown as i32 {
+        // The wire contract has no entries of Cargo.
+        sql.bind(" AND ecosystem <> ", Language::Cargo.number());
+    } else {
         sql.bind(" AND ecosystem = ", Language::required("ecosystem", request.ecosystem)?.number());
     }
     for (column, value) in [("registry", &request.registry), ("package", &request.package_name)] {

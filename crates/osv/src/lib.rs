@@ -17,6 +17,6 @@ pub use affects::{Affects, VersionQuery};
 pub use facts::{Facts, Link, OtherIds, Rated};
 pub use package::{PackageKey, base_ecosystem};
 pub use parse::{LONGEST_ID, MAX_BYTES, Parsed, is_id, parse};
-pub use purl::{Purl, PurlError};
+pub use purl::{Purl, PurlError, RUST};
 pub use record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
 pub use score::{Rating, base_score};

@@ -1,5 +1,7 @@
 //! How packages are found again: one key for all the spellings of a name.
 
+use crate::purl::RUST;
+
 /// Ecosystem and name as the index has them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PackageKey(String);
@@ -15,7 +17,7 @@ impl PackageKey {
         let base = base_ecosystem(ecosystem).to_ascii_lowercase();
         let name = match base.as_str() {
             "pypi" => python_name(name),
-            "nuget" | "packagist" | "hex" | "pub" | "github actions" | "vscode" => name.to_lowercase(),
+            RUST | "nuget" | "packagist" | "hex" | "pub" | "github actions" | "vscode" => name.to_lowercase(),
             _ => name.into(),
         };
         // No ecosystem has a slash, so that no two packages have one key.

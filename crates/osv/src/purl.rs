@@ -35,8 +35,8 @@ impl fmt::Display for PurlError {
     }
 }
 
-/// The ecosystem of Rust, which is named as its registry is.
-const RUST: &str = concat!("crates", ".io");
+/// The ecosystem of Rust as records spell it: as its registry is named.
+pub const RUST: &str = concat!("crates", ".io");
 
 impl Purl {
     /// Reads a package URL. Qualifiers and the subpath are not looked at.

@@ -25,8 +25,17 @@ pub(crate) struct Refused {
     /// Status, if it differs from the reason's.
     status: Option<StatusCode>,
     headers: Vec<(HeaderName, String)>,
-    /// Whether the sentence is the body itself.
-    is_text: bool,
+    form: Form,
+}
+
+/// What the body of a refusal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Problem,
+    /// The sentence and nothing else.
+    Text,
+    /// A list of errors, of which cargo shows the details.
+    Errors,
 }
 
 impl Refused {
@@ -42,7 +51,7 @@ impl Refused {
             error: Error::new(reason, sentence.into()),
             status: Some(status),
             headers: Vec::new(),
-            is_text: false,
+            form: Form::Problem,
         }
     }
 
@@ -72,13 +81,18 @@ impl Refused {
     /// The same with a plain text where something is absent: Maven 3.9 takes a problem document with that status for a failure,
     /// and ends the build.
     pub(crate) fn with_plain_absence(self) -> Refused {
-        let is_text = self.error.reason() == Reason::NotFound;
-        Refused { is_text, ..self }
+        let form = if self.error.reason() == Reason::NotFound { Form::Text } else { self.form };
+        Refused { form, ..self }
     }
 
-    /// The same as plain text, which alone the go command shows.
+    /// The same as plain text, which alone the go command shows, and cargo of indexes and files.
     pub(crate) fn with_plain_text(self) -> Refused {
-        Refused { is_text: true, ..self }
+        Refused { form: Form::Text, ..self }
+    }
+
+    /// The same as a list of errors, which alone cargo shows of changes.
+    pub(crate) fn with_errors(self) -> Refused {
+        Refused { form: Form::Errors, ..self }
     }
 
     /// The refusal of what a policy withholds.
@@ -92,10 +106,14 @@ impl Refused {
     }
 
     pub(crate) fn response(self) -> Response {
-        let Refused { error, status, headers, is_text } = self;
+        let Refused { error, status, headers, form } = self;
         let mut response = error_response(&error, |usual, error| {
             let (status, sentence) = (status.unwrap_or(usual), error.message());
-            if is_text { plain(status, sentence) } else { problem(status, sentence) }
+            match form {
+                Form::Problem => problem(status, sentence),
+                Form::Text => plain(status, sentence),
+                Form::Errors => errors(status, sentence),
+            }
         });
         set(&mut response, header::CACHE_CONTROL, "no-store");
         if response.status() == StatusCode::UNAUTHORIZED {
@@ -112,7 +130,7 @@ impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         // What is not as it must be for a change is a conflict to those who publish.
         let status = (error.reason() == Reason::FailedPrecondition).then_some(StatusCode::CONFLICT);
-        Refused { error, status, headers: Vec::new(), is_text: false }
+        Refused { error, status, headers: Vec::new(), form: Form::Problem }
     }
 }
 
@@ -165,6 +183,11 @@ pub(crate) fn is_certain(error: &Error) -> bool {
 
 fn plain(status: StatusCode, sentence: &str) -> Response {
     phrased(typed(status, "text/plain; charset=utf-8", format!("{sentence}\n")), sentence)
+}
+
+fn errors(status: StatusCode, sentence: &str) -> Response {
+    let body = json!({ "errors": [{ "detail": sentence }] });
+    phrased(typed(status, "application/json", body.to_string()), sentence)
 }
 
 fn problem(status: StatusCode, sentence: &str) -> Response {

@@ -7,6 +7,7 @@ use bowline_content::{Algorithm, ContentError, Digest, Stored, Tail};
 use bowline_core::{Error, hex};
 use bowline_libraries::Language;
 use bowline_libraries::hosting::{Checksums, FetchedFacts, MissingFile, OpenUpload};
+use bowline_packages::CARGO_ARCHIVE;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::Mutex;
@@ -24,7 +25,7 @@ impl PackageHosts {
         let wanted = &fetch.file;
         match wanted.language {
             Language::Java | Language::Go => return self.fetched_whole(wanted).await,
-            Language::Python | Language::JavaScript => {}
+            Language::Python | Language::JavaScript | Language::Cargo => {}
         }
         let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
         let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
@@ -112,7 +113,9 @@ impl PackageHosts {
         self.content.begin(id)?;
         let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?, fetch };
         fetch.arrives(tail.tail.follower());
-        let limit = wanted.size.unwrap_or(FILE).min(upload.room().unwrap_or(FILE)).min(FILE);
+        // The index of Cargo has no sizes.
+        let most = if wanted.language == Language::Cargo { CARGO_ARCHIVE } else { FILE };
+        let limit = wanted.size.unwrap_or(most).min(upload.room().unwrap_or(most)).min(most);
         let (quota, is_short_of_room) = (upload.exceeded_quota(), upload.room().is_some_and(|room| room <= limit));
         let growth = Mutex::new(Growth { upload, size: 0, error: None });
         let parts = self.noted(parts(opened), &growth);
@@ -122,6 +125,7 @@ impl PackageHosts {
         }
         match (appended, quota) {
             (Err(ContentError::TooLarge(_)), Some(quota)) if is_short_of_room => return Err(quota.into()),
+            (Err(ContentError::TooLarge(_)), _) if wanted.size.is_none() => return Err(Problem::Wrong("is too long")),
             (Err(ContentError::TooLarge(_)), _) => return Err(Problem::Wrong("is longer than the index says")),
             (Err(ContentError::Interrupted), _) => return Err(FetchError::Interrupted.into()),
             (appended, _) => appended?,
@@ -152,6 +156,7 @@ impl PackageHosts {
         let (name, language) = (wanted.name.clone(), wanted.language);
         let read = move |source, size| match language {
             Language::JavaScript => bowline_packages::tarball(source, size).map(|tarball| tarball.license),
+            Language::Cargo => bowline_packages::crate_archive(source, size).map(|archive| archive.license),
             Language::Python | Language::Java | Language::Go => {
                 bowline_packages::distribution(source, size, &name).map(|distribution| distribution.license)
             }

@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::PackageHosts;
 use crate::upstreams::UpstreamClient;
-use crate::{go, java, javascript, python};
+use crate::{cargo, go, java, javascript, python};
 
 /// Requests to upstreams under way in this process, and for one organization.
 const REQUESTS: usize = 512;
@@ -40,14 +40,18 @@ const TEXT: usize = 512;
 /// Files whose fetch failed a moment ago, and for how long that is remembered.
 const FAILURES: usize = 10_000;
 const FAILURE: Micros = 10_000_000;
+/// Registries of Cargo of which it is remembered where their files lie.
+const DOWNLOADS: usize = 1000;
 
 /// What is under way.
 pub(crate) struct Fetching {
     pub(crate) client: UpstreamClient,
-    flights: SingleFlight,
+    pub(crate) flights: SingleFlight,
     slots: Arc<Quota<String>>,
     fetches: std::sync::Mutex<HashMap<String, watch::Receiver<Phase>>>,
     failures: TtlCache<String, Arc<str>>,
+    /// Where files of Cargo's registries lie, by their upstreams.
+    pub(crate) downloads: TtlCache<String, Arc<str>>,
 }
 
 /// A file that is being fetched.
@@ -133,6 +137,7 @@ impl Fetching {
             slots: Quota::new(REQUESTS, REQUESTS_BY_ORGANIZATION),
             fetches: std::sync::Mutex::default(),
             failures: TtlCache::new(FAILURES),
+            downloads: TtlCache::new(DOWNLOADS),
         }
     }
 }
@@ -278,6 +283,7 @@ async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
         Language::JavaScript => javascript::upstream_documents::answer(hosts, ask).await,
         Language::Java => java::upstream_lists::answer(hosts, ask).await,
         Language::Go => go::upstream_documents::answer(hosts, ask).await,
+        Language::Cargo => cargo::upstream_documents::answer(hosts, ask).await,
     };
     answered.unwrap_or_else(|problem| {
         let (upstream, package) = (&ask.upstream.name, &ask.package);

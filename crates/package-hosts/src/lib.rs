@@ -8,6 +8,7 @@
 
 mod answers;
 mod callers;
+mod cargo;
 mod checksums;
 mod fetched;
 mod fetching;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 use axum::routing::any;
 use bowline_authn::guarded::GuardedClient;
@@ -111,14 +113,16 @@ pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
     let javascript = routes::<javascript::Target>(&hosts, count.clone());
     let java = routes::<java::Target>(&hosts, count.clone());
     let go = routes::<go::Target>(&hosts, count.clone());
-    python.merge(javascript).merge(java).merge(go).merge(trusted_publishing::routes(hosts, count))
+    let cargo = routes::<cargo::Target>(&hosts, count.clone());
+    let all = python.merge(javascript).merge(java).merge(go).merge(cargo);
+    all.merge(trusted_publishing::routes(hosts, count))
 }
 
 /// The routes of a protocol.
 fn routes<T: Target>(hosts: &Arc<PackageHosts>, count: Count) -> Router {
     // Everyone is admitted here: `callers` applies the rate limit, whose key depends on the credential.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
-    let render_rejection = |_: &str, error| T::shown(Refused::from(error)).response();
+    let render_rejection = |path: &str, error| T::shown(path, Refused::from(error)).response();
     let front = Front { transport: "packages", name: T::name, admit, render_rejection, count };
     let base = format!("{}/{}", hosts.prefix(), T::WORD);
     let routes = Router::new()
@@ -132,9 +136,12 @@ fn routes<T: Target>(hosts: &Arc<PackageHosts>, count: Count) -> Router {
 async fn serve<T: Target>(
     State(hosts): State<Arc<PackageHosts>>,
     Extension(origin): Extension<RequestOrigin>,
-    request: Request,
+    mut request: Request,
 ) -> Response {
-    let below = request.uri().path().strip_prefix(hosts.prefix()).and_then(|path| path.strip_prefix('/'));
+    let headers = std::mem::take(request.headers_mut());
+    *request.headers_mut() = T::headers(headers);
+    let path = request.uri().path().to_owned();
+    let below = path.strip_prefix(hosts.prefix()).and_then(|path| path.strip_prefix('/'));
     let target = targets::parse::<T>(below.and_then(|path| path.strip_prefix(T::WORD)).unwrap_or_default());
     let request_id = origin.request_id.clone();
     let mut fields = LogFields::default();
@@ -145,7 +152,12 @@ async fn serve<T: Target>(
         }
         Err(refused) => Err(refused),
     };
-    let mut response = answered.unwrap_or_else(|refused| T::shown(refused).response());
+    let mut response = answered.unwrap_or_else(|refused| T::shown(below.unwrap_or(&path), refused).response());
+    let challenge =
+        (response.status() == StatusCode::UNAUTHORIZED).then(|| T::challenge(&hosts.pipeline.settings.base_url));
+    if let Some(challenge) = challenge.flatten() {
+        answers::set(&mut response, header::WWW_AUTHENTICATE, &challenge);
+    }
     let of_response = response.extensions_mut().get_or_insert_default::<LogFields>();
     (of_response.principal, of_response.scope) = (fields.principal, fields.scope);
     answers::finished(response, &request_id)

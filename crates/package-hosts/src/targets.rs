@@ -27,9 +27,19 @@ pub(crate) trait Target: Sized + Send + 'static {
         false
     }
 
-    /// A refusal in the form that clients of the protocol show.
-    fn shown(refused: Refused) -> Refused {
+    /// A refusal of a request at a path, in the form that clients of the protocol show.
+    fn shown(_path: &str, refused: Refused) -> Refused {
         refused
+    }
+
+    /// The challenge to clients without credentials, if it is not that of HTTP; `base` is the address of the server.
+    fn challenge(_base: &str) -> Option<String> {
+        None
+    }
+
+    /// Headers as other protocols send them: some clients have a form of credentials of their own.
+    fn headers(headers: HeaderMap) -> HeaderMap {
+        headers
     }
 
     /// The answer to a request at a group.

@@ -22,12 +22,30 @@ pub(crate) struct TarballMetadata {
     pub(crate) unpacked: u64,
 }
 
-/// Reads a gzipped tarball to its end, because all of it is checked. `wants` says of a path whether it is the member to
+/// Reads a gzipped tarball to its last member, because all of them are checked. `wants` says of a path whether it is the member to
 /// keep, and `packed` is the length of the tarball.
 pub(crate) fn of_tarball(
     source: impl Read,
     packed: u64,
     wants: impl Fn(&str) -> bool,
+) -> Result<TarballMetadata, Refusal> {
+    read_tarball(source, packed, wants, false)
+}
+
+/// The same, and refuses one whose end is missing. Not all installers do.
+pub(crate) fn of_whole_tarball(
+    source: impl Read,
+    packed: u64,
+    wants: impl Fn(&str) -> bool,
+) -> Result<TarballMetadata, Refusal> {
+    read_tarball(source, packed, wants, true)
+}
+
+fn read_tarball(
+    source: impl Read,
+    packed: u64,
+    wants: impl Fn(&str) -> bool,
+    is_whole: bool,
 ) -> Result<TarballMetadata, Refusal> {
     let mut archive = tar::Reader::gzipped(BufReader::new(source), packed, LIMITS);
     let mut wanted = TarballMetadata { bytes: None, files: 0, unpacked: 0 };
@@ -37,11 +55,17 @@ pub(crate) fn of_tarball(
             wanted.unpacked = wanted.unpacked.saturating_add(member.size);
         }
         // Installers drop the first component, some before and some after the path is made plain.
-        let is_wanted = member.is_file && (wants(&plain(&member.path)) || wants(&member.path));
+        let is_wanted = wants(&plain(&member.path)) || wants(&member.path);
+        if is_wanted && !member.is_file {
+            return Err(Refusal::hostile("has metadata that is no file"));
+        }
         if is_wanted && wanted.bytes.replace(archive.content()?).is_some() {
             // Which of two is meant, unpackers do not agree on.
             return Err(Refusal::hostile("has metadata twice"));
         }
+    }
+    if is_whole {
+        archive.finish()?;
     }
     Ok(wanted)
 }

@@ -5,6 +5,7 @@
 //! rejection has its reason. Memory does not grow with the files, nor with their number.
 
 mod archives;
+mod cargo;
 mod digest;
 mod go;
 mod headers;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_formats::archive::ArchiveError;
 
+pub use cargo::{CARGO_ARCHIVE, CrateArchive, crate_archive};
 pub use digest::FileFacts;
 pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_escaped, go_major, go_mod, is_go_version};
 pub use limits::MAX_METADATA;

@@ -342,4 +342,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0063_policy_vulnerabilities.sql"),
         postgres: include_str!("../migrations/postgres/0063_policy_vulnerabilities.sql"),
     },
+    Migration {
+        version: 64,
+        name: "crates",
+        sqlite: include_str!("../migrations/sqlite/0064_crates.sql"),
+        postgres: include_str!("../migrations/postgres/0064_crates.sql"),
+    },
 ];

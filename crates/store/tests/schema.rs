@@ -24,7 +24,9 @@ const KNOWN: &[&str] = &[
     // Rows are numbered in the order of their transactions; SQLite has one at a time, which its row ids show.
     "postgres: audit.txid int not null, with a default",
     "postgres: index audit_unnumbered on audit (txid, id) where seq IS NULL",
+    "postgres: index hosted_files_by_crate on hosted_files (replace(lower(package), '_'::text, '-'::text), repository)",
     "postgres: index hosted_files_by_folded on hosted_files (lower(package), repository)",
+    "postgres: index upstream_files_by_crate on upstream_files (upstream, replace(package, '_'::text, '-'::text))",
     "postgres: index outbox_unnumbered on outbox (txid, id) where seq IS NULL",
     "postgres: outbox.id int not null, numbered",
     "postgres: outbox.seq int",
@@ -37,7 +39,9 @@ const KNOWN: &[&str] = &[
     "postgres: index advisories_by_folded_id on advisories (upper(advisory_id))",
     "sqlite: index advisories_by_folded_id on advisories (an expression)",
     "postgres: index repo_manifests_by_pulled on repo_manifests (repo, COALESCE(last_pulled_at, 0::bigint), digest)",
+    "sqlite: index hosted_files_by_crate on hosted_files (an expression, repository)",
     "sqlite: index hosted_files_by_folded on hosted_files (an expression, repository)",
+    "sqlite: index upstream_files_by_crate on upstream_files (upstream, an expression)",
     "sqlite: index repo_manifests_by_pulled on repo_manifests (repo, an expression, digest)",
     // One text makes the migrator's own table on both, and SQLite lets keys of such tables be null.
     "postgres: schema_migrations.version int not null",

@@ -6,6 +6,7 @@
 
 mod actor;
 mod browser;
+pub mod cargo;
 mod clock;
 mod engine;
 pub mod golang;

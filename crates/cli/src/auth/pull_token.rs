@@ -39,6 +39,8 @@ enum Repository {
     Javascript,
     /// Go modules
     Go,
+    /// Crates of Rust
+    Cargo,
     /// Python libraries
     Python,
     /// All of them
@@ -196,6 +198,7 @@ fn role_names(kinds: &[Repository]) -> Vec<&'static str> {
         Repository::Java,
         Repository::Javascript,
         Repository::Go,
+        Repository::Cargo,
         Repository::Python,
     ];
     let wanted = every.into_iter().filter(|kind| kinds.contains(kind) || kinds.contains(&Repository::All));
@@ -205,6 +208,7 @@ fn role_names(kinds: &[Repository]) -> Vec<&'static str> {
         Repository::Java => "libraries.java.pull",
         Repository::Javascript => "libraries.javascript.pull",
         Repository::Go => "libraries.go.pull",
+        Repository::Cargo => "libraries.cargo.pull",
         Repository::Python => "libraries.python.pull",
     };
     wanted.map(name).collect()
@@ -299,7 +303,7 @@ mod tests {
     fn kinds_and_roles() {
         assert_eq!(role_names(&[Repository::Oci]), ["registry.pull"]);
         assert_eq!(role_names(&[Repository::Python, Repository::Oci]), ["registry.pull", "libraries.python.pull"]);
-        assert_eq!(role_names(&[Repository::All]).len(), 6);
+        assert_eq!(role_names(&[Repository::All]).len(), 7);
     }
 
     #[test]

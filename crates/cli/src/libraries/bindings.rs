@@ -113,7 +113,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let binding = v1::LibraryPolicyBinding {
         policy: command.policy,
-        ecosystem: command.ecosystem.wire() as i32,
+        ecosystem: command.ecosystem.wire()? as i32,
         mode: command.mode.wire() as i32,
         ..v1::LibraryPolicyBinding::default()
     };

@@ -3,7 +3,7 @@ use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlock
 use bowline_terminal::{Output, Table, time};
 use clap::Args;
 
-use super::{Ecosystem, Mode, mode_name};
+use super::{Ecosystem, Mode, mode_name, wire_number};
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
@@ -40,7 +40,7 @@ pub(crate) async fn run(command: BlockedCommand) -> Result<(), CliError> {
     };
     let mut request = v1::LibraryPolicyBlockEventFilter {
         parent_id,
-        ecosystem: command.ecosystem.map_or(0, |ecosystem| ecosystem.wire() as i32),
+        ecosystem: wire_number(command.ecosystem)?,
         package_name: command.package.unwrap_or_default(),
         mode: command.mode.wire() as i32,
         ..v1::LibraryPolicyBlockEventFilter::default()

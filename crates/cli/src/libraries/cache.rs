@@ -3,7 +3,7 @@ use bowline_contract::v1::libraries::rpc::resolution_cache as methods;
 use bowline_terminal::{Output, Table, time};
 use clap::{Args, Subcommand};
 
-use super::{Ecosystem, ecosystem_name};
+use super::{Ecosystem, ecosystem_name, wire_number};
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
@@ -86,10 +86,6 @@ pub struct PurgeCommand {
     idempotency_key: Option<String>,
 }
 
-fn number(ecosystem: Option<Ecosystem>) -> i32 {
-    ecosystem.map_or(0, |ecosystem| ecosystem.wire() as i32)
-}
-
 pub(crate) async fn run(command: CacheCommand) -> Result<(), CliError> {
     match command {
         CacheCommand::Status(command) => {
@@ -108,7 +104,8 @@ pub(crate) async fn run(command: CacheCommand) -> Result<(), CliError> {
 async fn switch(command: SwitchCommand, opted_out: bool) -> Result<(), CliError> {
     let api = command.at.access.session()?.api().await?;
     let parent_id = resolve::group(&api, &command.at.organization).await?;
-    let request = v1::ResolutionCacheOptOutRequest { parent_id, ecosystem: number(command.ecosystem), opted_out };
+    let ecosystem = wire_number(command.ecosystem)?;
+    let request = v1::ResolutionCacheOptOutRequest { parent_id, ecosystem, opted_out };
     let state = api.call::<methods::SetOptOut>(&request).await?;
     watermarks(&state.watermarks, command.at.output)
 }
@@ -127,7 +124,7 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.at.access.session()?.api().await?;
     let mut request = v1::ResolutionCacheEntryFilter {
         parent_id: resolve::group(&api, &command.at.organization).await?,
-        ecosystem: number(command.ecosystem),
+        ecosystem: wire_number(command.ecosystem)?,
         package_name: command.package.unwrap_or_default(),
         live_only: command.live,
         ..v1::ResolutionCacheEntryFilter::default()
@@ -156,7 +153,7 @@ async fn purge(command: PurgeCommand) -> Result<(), CliError> {
     let api = command.at.access.session()?.api().await?;
     let request = v1::ZapResolutionCacheRequest {
         parent_id: resolve::group(&api, &command.at.organization).await?,
-        ecosystem: number(command.ecosystem),
+        ecosystem: wire_number(command.ecosystem)?,
         package_prefix: command.prefix.unwrap_or_default(),
         package_name: command.package.unwrap_or_default(),
         version: command.version.unwrap_or_default(),

@@ -3,7 +3,7 @@ use bowline_contract::v1::libraries::rpc::artifacts as methods;
 use bowline_terminal::{Output, Table, time};
 use clap::Args;
 
-use super::{Ecosystem, ecosystem_name};
+use super::{Ecosystem, ecosystem_name, wire_number};
 use crate::error::CliError;
 use crate::print;
 use crate::session::Access;
@@ -50,8 +50,9 @@ pub struct VersionsCommand {
 
 pub(crate) async fn artifacts(command: ArtifactsCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
+    let numbers = command.ecosystem.iter().map(|ecosystem| wire_number(Some(*ecosystem)));
     let mut request = v1::ArtifactFilter {
-        ecosystems: command.ecosystem.iter().map(|ecosystem| ecosystem.wire() as i32).collect(),
+        ecosystems: numbers.collect::<Result<Vec<_>, _>>()?,
         query: command.query.unwrap_or_default(),
         cuda_version: command.cuda.unwrap_or_default(),
         remediated: command.remediated,

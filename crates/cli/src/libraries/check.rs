@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::Decision;
-use bowline_contract::bowline::libraries::v1::rpc::decisions::EvaluatePolicy;
+use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, ExplainPackage};
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies::ListPolicies;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::ListBindings;
@@ -20,7 +20,7 @@ use crate::{input, print, resolve};
 pub struct CheckCommand {
     #[command(flatten)]
     access: Access,
-    /// Lock file of uv, Poetry, PDM, pip, npm, pnpm, yarn, bun or Gradle
+    /// Lock file of uv, Poetry, PDM, pip, npm, pnpm, yarn, bun, Gradle, Go or cargo
     #[arg(value_name = "LOCKFILE")]
     file: PathBuf,
     /// Organization, by name or UIDP [default: the only one of the caller]
@@ -36,6 +36,8 @@ const FILE_BYTES: u64 = 64 << 20;
 const OF_AGE: [&str; 2] = ["COOLDOWN", "FREEZE"];
 /// By what versions are checked where no policy is in force.
 const NO_POLICY: &str = "freezes alone, since no policy is in force for this ecosystem";
+/// A version of a crate, of which no more is read than which policy decides about it.
+const ANY_CRATE: &str = "pkg:cargo/any@0.0.0";
 /// Versions that a call evaluates.
 const AT_ONCE: usize = 100;
 
@@ -89,6 +91,7 @@ fn without_rules(ecosystem: Ecosystem) -> v1::LibraryPolicy {
         Ecosystem::Python => "pypi",
         Ecosystem::JavaScript => "npm",
         Ecosystem::Go => "golang",
+        Ecosystem::Cargo => "cargo",
     };
     let everything = v1::LibraryAllowListEntry {
         purl: format!("pkg:{kind}/"),
@@ -115,14 +118,11 @@ async fn policy_in_force(
     api: &Api,
     organization: &str,
     ecosystem: Ecosystem,
-) -> Result<Option<v1::LibraryPolicy>, ClientError> {
-    let request = v1::LibraryPolicyBindingFilter {
-        parent_id: organization.into(),
-        ecosystem: ecosystem.wire() as i32,
-        mode: Mode::Enforced.wire() as i32,
-        ..v1::LibraryPolicyBindingFilter::default()
-    };
-    let Some(binding) = api.call::<ListBindings>(&request).await?.items.pop() else { return Ok(None) };
+) -> Result<Option<v1::LibraryPolicy>, CliError> {
+    let uid = enforced(api, organization, ecosystem).await?;
+    if uid.is_empty() {
+        return Ok(None);
+    }
     let mut request = v1::LibraryPolicyFilter {
         parent_id: organization.into(),
         page_size: 200,
@@ -130,13 +130,30 @@ async fn policy_in_force(
     };
     loop {
         let page = api.call::<ListPolicies>(&request).await?;
-        if let Some(policy) = page.items.into_iter().find(|policy| policy.id == binding.policy) {
+        if let Some(policy) = page.items.into_iter().find(|policy| policy.id == uid) {
             return Ok(Some(policy));
         }
         if page.next_page_token.is_empty() {
-            let text = format!("the policy {} is in force, and you may not read it", binding.policy);
-            return Err(ClientError::Usage(text));
+            let text = format!("the policy {uid} is in force, and you may not read it");
+            return Err(ClientError::Usage(text).into());
         }
         request.page_token = page.next_page_token;
     }
+}
+
+/// UIDP of the enforced policy of an ecosystem; empty without one.
+async fn enforced(api: &Api, organization: &str, ecosystem: Ecosystem) -> Result<String, CliError> {
+    if ecosystem == Ecosystem::Cargo {
+        // The contract has no bindings of crates. The policy in force decides about all of them.
+        let request = own::ExplainPackageRequest { parent: organization.into(), purl: ANY_CRATE.into() };
+        return Ok(api.call::<ExplainPackage>(&request).await?.policy);
+    }
+    let request = v1::LibraryPolicyBindingFilter {
+        parent_id: organization.into(),
+        ecosystem: ecosystem.wire()? as i32,
+        mode: Mode::Enforced.wire() as i32,
+        ..v1::LibraryPolicyBindingFilter::default()
+    };
+    let binding = api.call::<ListBindings>(&request).await?.items.pop();
+    Ok(binding.map(|binding| binding.policy).unwrap_or_default())
 }

@@ -34,6 +34,8 @@ pub enum ConfigureCommand {
     Gradle(ClientArgs),
     /// Print or write the file of the go command's settings, to install
     Go(ClientArgs),
+    /// Print or write config.toml of cargo, to install and to publish
+    Cargo(ClientArgs),
 }
 
 /// Options of each client.
@@ -78,6 +80,8 @@ struct Addresses {
     java: String,
     /// The proxy of Go.
     go: String,
+    /// The index of crates, with a slash at its end.
+    cargo: String,
 }
 
 /// Where the account of a client belongs, from the address of the package hosts; and its file.
@@ -100,6 +104,7 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
         ConfigureCommand::Maven(args) => (args, in_maven_account, maven),
         ConfigureCommand::Gradle(args) => (args, in_maven_account, gradle),
         ConfigureCommand::Go(args) => (args, in_go_netrc, go),
+        ConfigureCommand::Cargo(args) => (args, in_cargo_token, cargo),
     };
     let url = match &args.libraries_url {
         Some(url) => public_url("libraries-url", url)?,
@@ -113,6 +118,7 @@ pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
         npm: format!("{base}/javascript{scope}/"),
         java: format!("{base}/java{scope}/"),
         go: format!("{base}/go{scope}"),
+        cargo: format!("{base}/cargo{scope}/"),
     };
     args.writing.run(&args.root.clone().map_or_else(home, Ok)?, &[render(&addresses)])?;
     note(&account(&url));
@@ -156,6 +162,13 @@ fn in_npm_account(_: &str) -> String {
 fn in_maven_account(_: &str) -> String {
     "account: set BOWLINE_MAVEN_USERNAME and BOWLINE_MAVEN_PASSWORD, as `bowline auth pull-token create --parent ORG --repository \
      java` prints them\n"
+        .into()
+}
+
+fn in_cargo_token(_: &str) -> String {
+    "account: set CARGO_REGISTRIES_BOWLINE_TOKEN to \"Basic BASE64\", or write token = \"Basic BASE64\" below [registries.bowline] \
+     into ~/.cargo/credentials.toml; BASE64 is that of USERNAME:PASSWORD, as `bowline auth pull-token create --parent ORG \
+     --repository cargo` prints them: printf %s USERNAME:PASSWORD | base64 | tr -d '\\n'\n"
         .into()
 }
 
@@ -252,6 +265,21 @@ fn go(addresses: &Addresses) -> ClientFile {
     file(".config/go/env", text)
 }
 
+/// In place of the public registry, by whose name lock files still call the sources of crates.
+fn cargo(addresses: &Addresses) -> ClientFile {
+    let text = CARGO.replace("ADDRESS", &addresses.cargo);
+    file(".cargo/config.toml", text)
+}
+
+/// Cargo sends credentials to no registry but its own without the name of a provider.
+const CARGO: &str = r#"[registries.bowline]
+index = "sparse+ADDRESS"
+credential-provider = "cargo:token"
+
+[source.crates-io]
+replace-with = "bowline"
+"#;
+
 /// In place of all repositories of projects, their builds and their plugins.
 fn gradle(addresses: &Addresses) -> ClientFile {
     let text = GRADLE.replace("ADDRESS", &addresses.java);
@@ -314,25 +342,28 @@ mod tests {
             npm: "https://h:1/javascript/~a/".into(),
             java: "https://h/java/".into(),
             go: "https://h/go".into(),
+            cargo: "https://h/cargo/".into(),
         };
         for (render, counts) in [
-            (pip as Render, [1, 0, 0, 0, 0]),
-            (uv, [1, 1, 0, 0, 0]),
-            (pdm, [1, 1, 0, 0, 0]),
-            (poetry, [1, 1, 0, 0, 0]),
-            (twine, [0, 1, 0, 0, 0]),
-            (npm, [0, 0, 1, 0, 0]),
-            (yarn, [0, 0, 1, 0, 0]),
-            (maven, [0, 0, 0, 3, 0]),
-            (gradle, [0, 0, 0, 1, 0]),
-            (go, [0, 0, 0, 0, 1]),
+            (pip as Render, [1, 0, 0, 0, 0, 0]),
+            (uv, [1, 1, 0, 0, 0, 0]),
+            (pdm, [1, 1, 0, 0, 0, 0]),
+            (poetry, [1, 1, 0, 0, 0, 0]),
+            (twine, [0, 1, 0, 0, 0, 0]),
+            (npm, [0, 0, 1, 0, 0, 0]),
+            (yarn, [0, 0, 1, 0, 0, 0]),
+            (maven, [0, 0, 0, 3, 0, 0]),
+            (gradle, [0, 0, 0, 1, 0, 0]),
+            (go, [0, 0, 0, 0, 1, 0]),
+            (cargo, [0, 0, 0, 0, 0, 1]),
         ] {
             let ClientFile { path, text } = render(&addresses);
-            let Addresses { simple, legacy, npm, java, go } = &addresses;
-            let urls = [simple, legacy, npm, java, go];
+            let Addresses { simple, legacy, npm, java, go, cargo } = &addresses;
+            let urls = [simple, legacy, npm, java, go, cargo];
             let found = urls.map(|url| text.matches(url).count());
             assert_eq!(found, counts, "{}: {text}", path.display());
         }
         assert!(npm(&addresses).text.contains("\n//h:1/javascript/~a/:_auth=${BOWLINE_NPM_AUTH}\n"));
+        assert!(cargo(&addresses).text.contains("index = \"sparse+https://h/cargo/\"\n"));
     }
 }

@@ -1,5 +1,6 @@
 //! `bowline libraries doctor`: where a project takes packages from that policies do not see.
 
+mod cargo;
 mod go;
 mod java;
 mod javascript;
@@ -84,16 +85,15 @@ fn examine(hosts: &Url, files: &[File], settings: &Settings) -> Vec<Bypass> {
             users.entry(*installer).or_insert(file);
         }
     }
-    let is_replaced = |installer: Installer| {
-        matches!(installer, Installer::Maven | Installer::Gradle) && of_home.contains(&installer)
+    let replaced = replaced(files, settings);
+    let is_replaced = |installer: Installer, origin: &Origin| match installer {
+        Installer::Maven | Installer::Gradle => matches!(origin, Origin::Index { .. }) && of_home.contains(&installer),
+        Installer::Cargo => replaced.contains(origin.text()),
+        _ => false,
     };
     let mut bypasses = Vec::new();
     for file in files {
-        bypasses.extend(
-            file.bypasses(hosts, |installer, origin| {
-                !(is_replaced(installer) && matches!(origin, Origin::Index { .. }))
-            }),
-        );
+        bypasses.extend(file.bypasses(hosts, |installer, origin| !is_replaced(installer, origin)));
     }
     for file in &settings.environment {
         bypasses.extend(file.bypasses(hosts, |installer, _| users.contains_key(&installer)));
@@ -102,7 +102,8 @@ fn examine(hosts: &Url, files: &[File], settings: &Settings) -> Vec<Bypass> {
         bypasses.extend(file.bypasses(hosts, |installer, origin| {
             let is_default = matches!(origin, Origin::Index { is_default: true, .. });
             let is_set_elsewhere = of_project.contains(&installer) || of_environment.contains(&installer);
-            users.contains_key(&installer) && !(is_default && is_set_elsewhere)
+            let is_replaced = installer == Installer::Cargo && replaced.contains(origin.text());
+            users.contains_key(&installer) && !(is_default && is_set_elsewhere) && !is_replaced
         }));
     }
     for (installer, file) in users {
@@ -113,6 +114,12 @@ fn examine(hosts: &Url, files: &[File], settings: &Settings) -> Vec<Bypass> {
         }
     }
     bypasses
+}
+
+/// The addresses that settings of cargo replace by others.
+fn replaced<'a>(files: &'a [File], settings: &'a Settings) -> HashSet<&'a str> {
+    let sources = files.iter().chain(&settings.home).flat_map(|file| &file.sources);
+    sources.flat_map(|sources| &sources.replaced).map(String::as_str).collect()
 }
 
 /// Whether an address is of the package hosts.

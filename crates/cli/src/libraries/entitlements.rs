@@ -92,7 +92,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let policy = if command.upstream { v1::Policy::ChainguardAndUpstream } else { v1::Policy::Chainguard };
     let request = v1::CreateEntitlementRequest {
         parent_id: resolve::group(&api, &command.organization).await?,
-        ecosystem: command.ecosystem.wire() as i32,
+        ecosystem: command.ecosystem.wire()? as i32,
         policy: policy as i32,
         cooldown_days: command.cooldown_days,
         ..v1::CreateEntitlementRequest::default()

@@ -57,8 +57,8 @@ pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {
         Ecosystem::Java => Layout::Maven,
         Ecosystem::Python => Layout::Python,
         Ecosystem::JavaScript => Layout::Npm,
-        Ecosystem::Go => {
-            let text = "directories of Go modules cannot be imported: publish them, or set an upstream";
+        Ecosystem::Go | Ecosystem::Cargo => {
+            let text = "directories of Go modules and of crates cannot be imported: publish them, or set an upstream";
             return Err(ClientError::Usage(text.into()).into());
         }
     };
@@ -66,7 +66,7 @@ pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {
     let found = walk(layout, &command.directory).map_err(unreadable)?;
     let mut import = Import {
         api: command.access.session()?.api().await?,
-        ecosystem: command.ecosystem.wire(),
+        ecosystem: command.ecosystem.wire()?,
         source: match command.source {
             Source::Internal => v1::SourceType::Internal,
             Source::Remediated => v1::SourceType::InternalRemediated,

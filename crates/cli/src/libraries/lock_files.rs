@@ -35,10 +35,12 @@ pub(super) fn read(name: &str, text: &str) -> Result<LockFile, String> {
         "bun.lock" => javascript_lock_files::bun(text),
         "gradle.lockfile" | "buildscript-gradle.lockfile" => Ok(gradle(text)),
         "go.sum" | "go.work.sum" => Ok(go(text)),
+        "Cargo.lock" => cargo(text),
         _ if name.starts_with("pylock.") && extension == "toml" => python(text, "packages"),
         _ if extension == "txt" => Ok(requirements(text)),
         _ => Err("is no lock file by its name: uv.lock, poetry.lock, pdm.lock, pylock.toml, requirements.txt, \
-                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock, bun.lock, gradle.lockfile or go.sum"
+                  package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, yarn.lock, bun.lock, gradle.lockfile, go.sum or \
+                  Cargo.lock"
             .into()),
     }
 }
@@ -99,18 +101,44 @@ fn go(text: &str) -> LockFile {
     file
 }
 
-fn python(text: &str, list: &str) -> Result<LockFile, String> {
-    let document: Table = text.parse().map_err(|error| format!("is no TOML: {error}"))?;
-    let packages = document.get(list).and_then(toml::Value::as_array);
-    let packages = packages.ok_or_else(|| format!("has no list {list}, so it is no lock file"))?;
-    let mut file = LockFile::new(Ecosystem::Python);
-    for package in packages.iter().filter_map(toml::Value::as_table) {
+/// Packages with their sources. Those of the workspace have none, nor do those of other directories.
+fn cargo(text: &str) -> Result<LockFile, String> {
+    let mut file = LockFile::new(Ecosystem::Cargo);
+    for package in packages(text, "package")? {
         let member = |name: &str| package.get(name).and_then(toml::Value::as_str);
         let name = member("name").ok_or("has a package without a name")?;
-        if is_project(package) {
+        let Some(source) = member("source") else { continue };
+        if source.starts_with("registry+") || source.starts_with("sparse+") {
+            file.pin("cargo", name, member("version").unwrap_or_default());
+        } else {
+            file.leave_out(name, source);
+        }
+    }
+    Ok(file)
+}
+
+/// The packages of a lock file in TOML, which are a list of this name.
+fn packages(text: &str, list: &str) -> Result<Vec<Table>, String> {
+    let mut document: Table = text.parse().map_err(|error| format!("is no TOML: {error}"))?;
+    let Some(toml::Value::Array(packages)) = document.remove(list) else {
+        return Err(format!("has no list {list}, so it is no lock file"));
+    };
+    let table = |package: toml::Value| match package {
+        toml::Value::Table(package) => Some(package),
+        _ => None,
+    };
+    Ok(packages.into_iter().filter_map(table).collect())
+}
+
+fn python(text: &str, list: &str) -> Result<LockFile, String> {
+    let mut file = LockFile::new(Ecosystem::Python);
+    for package in packages(text, list)? {
+        let member = |name: &str| package.get(name).and_then(toml::Value::as_str);
+        let name = member("name").ok_or("has a package without a name")?;
+        if is_project(&package) {
             continue;
         }
-        match (elsewhere(package), member("version")) {
+        match (elsewhere(&package), member("version")) {
             (Some(how), _) => file.leave_out(name, how),
             (None, Some(version)) => file.pin("pypi", name, version),
             (None, None) => file.leave_out(name, "no version"),
@@ -254,6 +282,16 @@ mod tests {
     }
 
     #[test]
+    fn lock_files_of_cargo() {
+        let text = "version = 4\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"Foo_bar\"]\n[[package]]\nname = \
+                    \"Foo_bar\"\nversion = \"1.0.0+b\"\nsource = \"registry+https://h/index\"\nchecksum = \"ab\"\n[[package]]\nname = \
+                    \"own\"\nversion = \"2.0.0-rc.1\"\nsource = \"sparse+https://h/cargo/\"\n[[package]]\nname = \"fork\"\nversion = \
+                    \"3.0.0\"\nsource = \"git+https://h/fork?branch=x#ab\"\n";
+        let versions = ["pkg:cargo/Foo_bar@1.0.0%2Bb", "pkg:cargo/own@2.0.0-rc.1"].map(String::from).to_vec();
+        assert_eq!(read_all("Cargo.lock", text), (versions, vec!["fork (git+https://h/fork?branch=x#ab)".into()]));
+    }
+
+    #[test]
     fn lock_files_of_npm() {
         let newer = r#"{"lockfileVersion":3,"packages":{"":{"name":"app"},"web":{"version":"1"},
             "node_modules/@s/a":{"version":"1.0.0","resolved":"https://h/a.tgz"},
@@ -279,7 +317,9 @@ mod tests {
     #[test]
     fn what_is_no_lock_file() {
         for (name, text) in [
+            ("composer.lock", ""),
             ("Cargo.lock", ""),
+            ("Cargo.lock", "[[package]]"),
             ("uv.lock", "="),
             ("uv.lock", "a = 1"),
             ("package-lock.json", "{}"),

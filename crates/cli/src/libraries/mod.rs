@@ -98,17 +98,32 @@ enum Ecosystem {
     #[value(name = "javascript", alias = "npm")]
     JavaScript,
     Go,
+    Cargo,
 }
 
+/// Why crates are no part of requests that the wire contract defines.
+const NO_CRATES: &str = "crates have no entitlements, bindings, catalogue or resolution cache: `bowline libraries cargo-policies` \
+                         sets and shows their policies, and lists what those refused";
+
 impl Ecosystem {
-    fn wire(self) -> v1::Ecosystem {
+    /// The ecosystem in the wire contract.
+    ///
+    /// # Errors
+    /// The contract does not have it.
+    fn wire(self) -> Result<v1::Ecosystem, CliError> {
         match self {
-            Ecosystem::Java => v1::Ecosystem::Java,
-            Ecosystem::Python => v1::Ecosystem::Python,
-            Ecosystem::JavaScript => v1::Ecosystem::Javascript,
-            Ecosystem::Go => v1::Ecosystem::Go,
+            Ecosystem::Java => Ok(v1::Ecosystem::Java),
+            Ecosystem::Python => Ok(v1::Ecosystem::Python),
+            Ecosystem::JavaScript => Ok(v1::Ecosystem::Javascript),
+            Ecosystem::Go => Ok(v1::Ecosystem::Go),
+            Ecosystem::Cargo => Err(CliError::Option(NO_CRATES.into())),
         }
     }
+}
+
+/// The number that a filter of the wire contract has: zero for all ecosystems.
+fn wire_number(ecosystem: Option<Ecosystem>) -> Result<i32, CliError> {
+    ecosystem.map_or(Ok(0), |ecosystem| ecosystem.wire().map(|wire| wire as i32))
 }
 
 /// What a binding does, as people write it.

@@ -21,6 +21,7 @@ mod table_iam;
 mod table_iam_people;
 mod table_image_policy;
 mod table_libraries;
+mod table_library_policies;
 mod table_registry;
 mod table_server;
 mod table_vulnerabilities;
@@ -88,7 +89,7 @@ families! {
     /// Commands of `bowline registry policy` that are made from the contract.
     Policy => [table_registry::POLICY];
     /// Commands of `bowline libraries` that are made from the contract.
-    Libraries => [table_libraries::RESOURCES];
+    Libraries => [table_libraries::RESOURCES, table_library_policies::RESOURCES];
     /// Commands of `bowline vulns` that are made from the contract.
     Vulns => [table_vulnerabilities::VULNS];
     /// Commands of `bowline advisories` that are made from the contract.

@@ -1,4 +1,5 @@
-//! The commands of `bowline libraries` that are made from the contract: what policies decide, and their tests.
+//! The commands of `bowline libraries` that are made from the contract: what policies decide, and packages. Those of policies
+//! themselves are in `table_library_policies.rs`.
 
 use super::table::{Column, Does, Kind, Resource, Verb, column};
 
@@ -58,14 +59,6 @@ const UPSTREAMS: &[Column] = &[
     column("updated", "updateTime"),
 ];
 const DAYS: &[Column] = &[column("day", "day"), column("refused", "attempts")];
-const TESTS: &[Column] = &[
-    column("purl", "test.purl"),
-    column("expected", "test.expected"),
-    column("passed", "passed"),
-    column("allowed", "allowed"),
-    column("reason", "reason"),
-    column("note", "test.note"),
-];
 
 pub(super) const RESOURCES: &[Resource] = &[
     alone(
@@ -306,56 +299,6 @@ pub(super) const RESOURCES: &[Resource] = &[
                 does: Does::Ask("Remove this upstream and its stored files"),
                 positional: "parent",
                 example: "libraries upstreams delete acme --name pypi --yes",
-            },
-        ],
-    },
-    Resource {
-        name: "policy-tests",
-        about: "Tests of a policy: what it must decide about versions of packages",
-        kind: Kind::Unnamed("policy"),
-        columns: TESTS,
-        wide: &[],
-        verbs: &[
-            Verb {
-                name: "list",
-                method: "bowline.libraries.v1.PolicyTests.ListPolicyTests",
-                about: "List the tests of a policy, with what it decides now",
-                does: Does::List,
-                positional: "policy",
-                example: "libraries policy-tests list $POLICY",
-            },
-            Verb {
-                name: "set",
-                method: "bowline.libraries.v1.PolicyTests.SetPolicyTests",
-                about: "Replace the tests of a policy",
-                does: Does::Rows(TESTS),
-                positional: "policy",
-                example: "libraries policy-tests set $POLICY --tests-file tests.json",
-            },
-        ],
-    },
-    Resource {
-        name: "vulnerability-rules",
-        about: "Rules of policies about known vulnerabilities",
-        kind: Kind::Unnamed("policy"),
-        columns: &[],
-        wide: &[],
-        verbs: &[
-            Verb {
-                name: "get",
-                method: "bowline.libraries.v1.PolicyVulnerabilities.GetRule",
-                about: "Show the rule of a policy",
-                does: Does::Call,
-                positional: "policy",
-                example: "libraries vulnerability-rules get $POLICY",
-            },
-            Verb {
-                name: "set",
-                method: "bowline.libraries.v1.PolicyVulnerabilities.SetRule",
-                about: "Replace the rule of a policy; without a severity, it has none",
-                does: Does::Call,
-                positional: "policy",
-                example: "libraries vulnerability-rules set $POLICY --rule-minimum-severity high --rule-fix-days 14",
             },
         ],
     },

@@ -1,7 +1,9 @@
 use std::collections::HashMap;
 
+use bowline_contract::bowline::libraries::v1::rpc::cargo_policies::{GetPolicies, SetPolicy};
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
 use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::SetRule;
+use bowline_contract::bowline::libraries::v1::{CargoPoliciesInForce, GetCargoPoliciesRequest};
 use bowline_contract::v1::libraries::rpc::library_policies::{DeletePolicy, ListPolicies, UpdatePolicy};
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::{DeleteBinding, ListBindings, UpdateBinding};
 use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlockEvents;
@@ -32,10 +34,14 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
         ..LibraryPolicyFilter::default()
     };
     let response = visit.call::<ListPolicies>(request).await?;
-    let request =
-        LibraryPolicyBindingFilter { parent_id: parent, page_size: ROWS, ..LibraryPolicyBindingFilter::default() };
+    let request = LibraryPolicyBindingFilter {
+        parent_id: parent.clone(),
+        page_size: ROWS,
+        ..LibraryPolicyBindingFilter::default()
+    };
     let bindings = part(visit.call::<ListBindings>(request).await)?;
     let method = visit.last_method().map(str::to_owned);
+    let of_cargo = for_cargo(visit, &parent).await?;
     let list = List {
         caption: "Policies",
         heads: &["Name", "Kind", "Cooldown", "Blocks", "Allows", "Licenses blocked", "Changed", "Actions"],
@@ -59,8 +65,39 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
             }
             Err(error) => refused(error, method.as_deref()),
         }))
+        @if let Some(policies) = &of_cargo {
+            (section("cargo", "Where they apply to Cargo", &match policies {
+                Ok(policies) => cargo_policies(visit, &parent, policies, &names),
+                Err(error) => refused(error, visit.last_method()),
+            }))
+        }
     };
     Ok(Content::new("Package policies", body))
+}
+
+/// The policies in force for Cargo, which organizations alone have.
+async fn for_cargo(visit: &mut Visit, parent: &str) -> Result<Option<Result<CargoPoliciesInForce>>> {
+    if parent.contains('/') {
+        return Ok(None);
+    }
+    part(visit.call::<GetPolicies>(GetCargoPoliciesRequest { parent: parent.into() }).await).map(Some)
+}
+
+fn cargo_policies(visit: &Visit, parent: &str, policies: &CargoPoliciesInForce, names: &HashMap<&str, &str>) -> Markup {
+    let of_modes =
+        [(&policies.enforced, LibraryPolicyBindingMode::Enforced), (&policies.logged, LibraryPolicyBindingMode::Log)];
+    let bound = of_modes.into_iter().filter(|(policy, _)| !policy.is_empty());
+    let rows: Vec<_> = bound.map(|(policy, kind)| vec![named(policy, names), mode(kind as i32)]).collect();
+    html! {
+        @if rows.is_empty() { p.empty { "No policy applies to Cargo here." } }
+        @else { (table("Policies of Cargo", &["Policy", "Mode"], &rows)) }
+        p { (action::<SetPolicy>(visit, "Set a policy of Cargo", &[("parent", parent)])) }
+    }
+}
+
+/// A policy by its name, if that is known.
+fn named(policy: &str, names: &HashMap<&str, &str>) -> Markup {
+    names.get(policy).map_or_else(|| code(policy), |name| text(name))
 }
 
 pub(super) fn choose(title: &str) -> Content {
@@ -110,10 +147,7 @@ fn purls<'a>(list: impl ExactSizeIterator<Item = &'a str>) -> Markup {
 }
 
 fn binding_row(visit: &Visit, binding: &LibraryPolicyBinding, names: &HashMap<&str, &str>) -> Vec<Markup> {
-    let policy = match names.get(binding.policy.as_str()) {
-        Some(name) => text(name),
-        None => code(&binding.policy),
-    };
+    let policy = named(&binding.policy, names);
     let actions = html! {
         (edit::<UpdateBinding>(visit, "Edit", &[("id", &binding.id)])) " "
         (action::<DeleteBinding>(visit, "Remove", &[("id", &binding.id)]))

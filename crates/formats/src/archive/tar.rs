@@ -71,6 +71,14 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
+    /// Reads what is after the last member, so that an archive without its end is found out.
+    ///
+    /// # Errors
+    /// It is cut off, or damaged.
+    pub fn finish(mut self) -> Result<(), ArchiveError> {
+        self.source.drain()
+    }
+
     /// Reads the content of the current member; empty if it was read before.
     ///
     /// # Errors
@@ -94,22 +102,38 @@ impl<R: Read> Counting<R> {
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, ArchiveError> {
         let mut filled = 0;
         while filled < buffer.len() {
-            let read = self.inner.read(&mut buffer[filled..]);
-            let read = read.map_err(|error| {
-                ArchiveError::damaged(format!("is no gzipped tar archive, or was cut off: {error}"))
-            })?;
+            let read = self.read(&mut buffer[filled..])?;
             if read == 0 {
                 break;
             }
             filled += read;
-            self.read += read as u64;
-            self.limits.validate_growth(self.packed, self.read)?;
+            self.grow(read)?;
         }
         match filled {
             0 => Ok(false),
             full if full == buffer.len() => Ok(true),
             _ => Err(cut_off()),
         }
+    }
+
+    fn drain(&mut self) -> Result<(), ArchiveError> {
+        let mut buffer = [0; 8 << 10];
+        loop {
+            match self.read(&mut buffer)? {
+                0 => return Ok(()),
+                read => self.grow(read)?,
+            }
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ArchiveError> {
+        let read = self.inner.read(buffer);
+        read.map_err(|error| ArchiveError::damaged(format!("is no gzipped tar archive, or was cut off: {error}")))
+    }
+
+    fn grow(&mut self, read: usize) -> Result<(), ArchiveError> {
+        self.read += read as u64;
+        self.limits.validate_growth(self.packed, self.read)
     }
 
     fn content(&mut self, size: u64, most: u64) -> Result<Vec<u8>, ArchiveError> {

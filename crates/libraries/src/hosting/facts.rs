@@ -40,24 +40,32 @@ pub(crate) async fn package_facts(
     name: &str,
 ) -> Result<PackageFacts> {
     if is_own(tx, organization, language, name).await? {
-        let versions = own_versions(tx, organization, &language.published(name)).await?;
+        let versions = own_versions(tx, organization, language, &language.published(name)).await?;
         return Ok(PackageFacts { is_own: true, versions, has_list: false });
     }
     upstream_versions(tx, organization, language, name).await
 }
 
 /// The versions that groups of an organization published under a name.
-async fn own_versions(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Result<HashMap<Vec<u8>, VersionFacts>> {
+async fn own_versions(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    name: &str,
+) -> Result<HashMap<Vec<u8>, VersionFacts>> {
     let UidRange { lower, upper } = UidRange::below(organization.as_str());
     let sql = "SELECT f.sort_key, v.license, f.created_at FROM hosted_files f JOIN hosted_versions v
                  ON v.repository = f.repository AND v.package = f.package AND v.sort_key = f.sort_key
+                 JOIN package_repositories r ON r.uid = f.repository
                WHERE f.package = $1 AND f.repository >= $2 AND f.repository < $3 AND f.deleted_at IS NULL
+                 AND r.ecosystem = $4
                ORDER BY f.created_at DESC";
     let read = |row: &Row<'_>| {
         let facts = VersionFacts { license: row.text(1)?, published_at: Some(row.int(2)?), version: String::new() };
         Ok::<_, Error>((row.bytes(0)?, facts))
     };
-    let rows = tx.query(sql, &[Value::from(name), Value::from(&lower), Value::from(&upper)], read).await?;
+    let params = [Value::from(name), Value::from(&lower), Value::from(&upper), Value::Int(language.number())];
+    let rows = tx.query(sql, &params, read).await?;
     // Of several files, the first one that was published comes last.
     Ok(rows.into_iter().collect())
 }

@@ -105,7 +105,7 @@ impl Gate {
             return Ok(None);
         };
         let versions = match self.language {
-            Language::Python | Language::JavaScript => versions_of(&package.files),
+            Language::Python | Language::JavaScript | Language::Cargo => versions_of(&package.files),
             // Their packages are looked for file by file.
             Language::Java | Language::Go => {
                 facts::known_versions(tx, &upstream.uid, self.language, &package.name).await?

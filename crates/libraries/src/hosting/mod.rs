@@ -8,6 +8,8 @@
 //! the front requests it. To add an ecosystem, name its operations in `protocols`, and write what its protocol asks for next to
 //! `python`.
 
+mod cargo;
+mod cargo_changes;
 mod documents;
 mod facts;
 mod files;
@@ -59,6 +61,8 @@ pub use bowline_contract::bowline::libraries::v1::{
     MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
+pub use cargo::{CargoIndex, CargoVersion, crate_file};
+pub use cargo_changes::CargoChange;
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
 pub(crate) use facts::{VersionFacts, package_facts};
 pub use files::Checksums;
@@ -71,7 +75,7 @@ pub use javascript_changes::OwnPackument;
 pub use notes::flush as flush_notes;
 pub use packed::PackedManifests;
 pub use pages::RenderedPage;
-pub use protocols::{Go, Maven, Npm, Protocol, Python};
+pub use protocols::{Cargo, Go, Maven, Npm, Protocol, Python};
 pub use publishing::{NewBlob, NewFile, NewManifest, NewPom, Published, Publishing};
 pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;

@@ -19,13 +19,49 @@ pub(super) async fn is_own(tx: &mut ReadTx, organization: &Uidp, language: Langu
 async fn is_published(tx: &mut ReadTx, organization: &Uidp, language: Language, names: &[&str]) -> Result<bool> {
     let UidRange { lower, upper } = UidRange::below(organization.as_str());
     let folded: Vec<String> = names.iter().map(|name| language.owned(name)).collect();
-    let mut sql = Sql::new("SELECT 1 FROM hosted_files");
+    let column = folded_column(language);
+    let mut sql = Sql::new("SELECT 1 FROM hosted_files JOIN package_repositories r ON r.uid = repository");
     sql.bind(" WHERE repository >= ", &lower).bind(" AND repository < ", &upper);
-    sql.bind_list(" AND lower(package) IN ", folded.iter().map(Value::from));
-    sql.bind(" AND (deleted_at IS NULL OR lower(package) = ", folded.first().map_or("", String::as_str))
-        .push(") LIMIT 1");
+    sql.bind(" AND r.ecosystem = ", language.number());
+    sql.bind_list(&format!(" AND {column} IN "), folded.iter().map(Value::from));
+    let first = folded.first().map_or("", String::as_str);
+    sql.bind(&format!(" AND (deleted_at IS NULL OR {column} = "), first).push(") LIMIT 1");
     let found = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
     Ok(found.is_some())
+}
+
+/// A name in a row as `Language::owned` folds it; both have an index.
+fn folded_column(language: Language) -> &'static str {
+    if language == Language::Cargo { "replace(lower(package), '_', '-')" } else { "lower(package)" }
+}
+
+/// Refuses a crate whose name differs in `-` and `_` alone from that of another one that a group of the organization has or had: people take
+/// them for one.
+pub(super) async fn require_spelling(tx: &mut ReadTx, group: &Uidp, language: Language, name: &str) -> Result<()> {
+    if language != Language::Cargo {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT package FROM hosted_files JOIN package_repositories r ON r.uid = repository
+         WHERE repository >= $1 AND repository < $2 AND r.ecosystem = $3 AND {} = $4 AND package <> $5 LIMIT 1",
+        folded_column(language)
+    );
+    let (folded, UidRange { lower, upper }) = (language.owned(name), UidRange::below(group.root_str()));
+    let params = [
+        Value::from(&lower),
+        Value::from(&upper),
+        Value::Int(language.number()),
+        Value::from(&folded),
+        Value::from(name),
+    ];
+    match tx.query_opt(&sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+        None => Ok(()),
+        Some(other) => {
+            let text =
+                format!("{name} is too close to {other}, which exists: publish it under that name, or another one");
+            Err(Error::new(Reason::AlreadyExists, text))
+        }
+    }
 }
 
 /// Refuses to publish the first file of a package whose name an upstream is known to have: it would take the upstream's
@@ -40,13 +76,17 @@ pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Langua
         if row.language != language {
             continue;
         }
-        let document = documents::find(tx, &row.uid, name).await?;
-        let is_known = document.is_some_and(|document| document.has_files())
-            || upstream_files::count(tx, &row.uid, name).await? > 0
-            || language == Language::Go && has_in_directory(tx, &row.uid, name).await?;
-        if is_known {
+        let mut known = None;
+        for spelling in spellings(tx, &row.uid, language, name).await? {
+            let document = documents::find(tx, &row.uid, &spelling).await?;
+            let is_known = document.is_some_and(|document| document.has_files())
+                || upstream_files::count(tx, &row.uid, &spelling).await? > 0
+                || language == Language::Go && has_in_directory(tx, &row.uid, &spelling).await?;
+            known = known.or(Some(spelling).filter(|_| is_known));
+        }
+        if let Some(known) = known {
             let text = format!(
-                "the upstream {} has a package {name}{}, which the organization installs: publish under another name, or \
+                "the upstream {} has a package {known}{}, which the organization installs: publish under another name, or \
                  have an owner reserve this one",
                 row.name,
                 if language == Language::Go { " or one below" } else { "" },
@@ -55,6 +95,23 @@ pub(super) async fn require_name(tx: &mut ReadTx, group: &Uidp, language: Langua
         }
     }
     Ok(())
+}
+
+/// The names under which an upstream may be known to have a package: of Cargo, those that differ in `-` and `_` alone.
+async fn spellings(tx: &mut ReadTx, upstream: &Uidp, language: Language, name: &str) -> Result<Vec<String>> {
+    let mut names = vec![name.to_owned()];
+    if language == Language::Cargo {
+        let folded = language.owned(name);
+        for table in ["upstream_documents", "upstream_files"] {
+            let sql = format!(
+                "SELECT DISTINCT package FROM {table}
+                 WHERE upstream = $1 AND replace(package, '_', '-') = $2 AND package <> $3"
+            );
+            let params = [Value::from(upstream.as_str()), Value::from(&folded), Value::from(name)];
+            names.extend(tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?);
+        }
+    }
+    Ok(names)
 }
 
 /// Whether anything is known of versions of a module of Go at an upstream, or of modules below it.

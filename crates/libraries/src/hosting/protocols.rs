@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_contract::bowline::libraries::v1::rpc::{go_host, java_host, javascript_host, python_host};
+use bowline_contract::bowline::libraries::v1::rpc::{cargo_host, go_host, java_host, javascript_host, python_host};
 
 use crate::ecosystems::Language;
 
@@ -51,4 +51,13 @@ impl Protocol for Go {
     type Read = go_host::ReadPackages;
     type Publish = go_host::PublishFile;
     const HAS_DATED_VIEWS: bool = false;
+}
+
+/// The registry of Cargo.
+pub struct Cargo;
+
+impl Protocol for Cargo {
+    const LANGUAGE: Language = Language::Cargo;
+    type Read = cargo_host::ReadPackages;
+    type Publish = cargo_host::PublishFile;
 }

@@ -42,7 +42,7 @@ pub struct NewFile {
     pub content: NewBlob,
     /// What resolvers read instead of it: the core metadata of a wheel, or the `go.mod` of an archive of Go.
     pub metadata: Option<NewBlob>,
-    /// What clients resolve and install it by, if it is npm's.
+    /// What clients resolve and install it by, if it is npm's or Cargo's.
     pub manifest: Option<NewManifest>,
     pub checksums: Checksums,
     /// What it says of its version, if it is a POM.
@@ -58,10 +58,10 @@ pub struct NewPom {
     pub parent_pom: String,
 }
 
-/// What npm's clients are told of a version beside its file.
+/// What clients of npm and Cargo are told of a version beside its file.
 #[derive(Clone, Debug)]
 pub struct NewManifest {
-    /// Members of its `package.json`, as JSON.
+    /// Members of its `package.json`, or of its line in Cargo's index, as JSON.
     pub json: String,
     /// SHA-1 and SHA-512 of the file in lower-case hex.
     pub sha1: String,
@@ -69,8 +69,8 @@ pub struct NewManifest {
     /// Files in it, and their bytes.
     pub file_count: u64,
     pub unpacked_bytes: u64,
-    /// The tag that stands for it from now on.
-    pub tag: String,
+    /// The tag of npm that stands for it from now on; absent for Cargo.
+    pub tag: Option<String>,
 }
 
 /// What became of a file.
@@ -163,6 +163,7 @@ async fn publish<P: Protocol>(
         return same(&before, &row).map(|()| Published::Same);
     }
     own_names::require_name(tx, group, language, &file.package).await?;
+    own_names::require_spelling(tx, group, language, &file.package).await?;
     let stored = version(tx, &repository, &file.package, &row.sort_key).await?;
     if let Some(stored) =
         stored.as_deref().filter(|stored| file.manifest.is_some() || is_other_spelling::<P>(stored, file))
@@ -180,7 +181,9 @@ async fn publish<P: Protocol>(
     let mut changes = vec![files::published(&repository, &hosted)];
     if let Some(manifest) = &file.manifest {
         manifests::insert(tx, &repository, (&file.package, &row.sort_key), manifest).await?;
-        changes.extend(tags::set_for_new(tx, client, (group, &repository), file, manifest).await?);
+        if let Some(tag) = &manifest.tag {
+            changes.extend(tags::set_for_new(tx, client, (group, &repository), file, tag).await?);
+        }
     }
     let mut gone = 0;
     if let Some(pom) = &file.pom {

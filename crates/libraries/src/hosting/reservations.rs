@@ -10,7 +10,7 @@ use bowline_resources::kinds::PACKAGE_RESERVATION;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use crate::ecosystems::{Language, MUST_BE};
+use crate::ecosystems::{Language, MUST_BE_OWN};
 use crate::require_organization;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -45,7 +45,7 @@ impl ReservationRow {
 
     fn shown(&self) -> own::PackageReservation {
         own::PackageReservation {
-            ecosystem: self.language.wire(false) as i32,
+            ecosystem: self.language.own() as i32,
             pattern: self.pattern.clone(),
             create_time: timestamp(self.created_at),
         }
@@ -87,8 +87,8 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    let Some((language, false)) = Language::of_wire(ecosystem) else {
-        refuse("ecosystem", MUST_BE);
+    let Some(language) = Language::of_own(ecosystem) else {
+        refuse("ecosystem", MUST_BE_OWN);
         return violations;
     };
     // What stands before a star is the beginning of a name, such as a scope with its slash.
@@ -98,6 +98,7 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
         (Language::Java, Some(beginning)) if beginning.contains(':') => format!("{beginning}x"),
         (Language::Java, Some(beginning)) => format!("{}:x", beginning.trim_end_matches(['.', '-', '_'])),
         (Language::Go, Some(beginning)) => format!("{beginning}x"),
+        (Language::Cargo, Some(beginning)) => beginning.strip_suffix(['-', '_']).unwrap_or(beginning).to_owned(),
         (_, Some(beginning)) => beginning.strip_suffix(['-', '_', '.']).unwrap_or(beginning).to_owned(),
     };
     if language.validate_name(&name).is_err() {
@@ -128,7 +129,7 @@ async fn create(
 ) -> Result<Changed<own::PackageReservation>> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let language = Language::required("ecosystem", request.ecosystem)?;
+    let language = Language::required_own("ecosystem", request.ecosystem)?;
     let pattern = normalized(language, &request.pattern);
     let all = of_organization(tx, organization.as_str()).await?;
     if let Some(before) = all.iter().find(|row| row.language == language && row.pattern == pattern) {
@@ -158,7 +159,7 @@ async fn create(
 async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePackageReservationRequest>) -> Result<Changed<()>> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let language = Language::required("ecosystem", request.ecosystem)?;
+    let language = Language::required_own("ecosystem", request.ecosystem)?;
     let pattern = normalized(language, &request.pattern);
     let all = of_organization(tx, organization.as_str()).await?;
     let before = all.into_iter().find(|row| row.language == language && row.pattern == pattern);
@@ -192,28 +193,28 @@ mod tests {
 
     #[test]
     fn patterns_are_names_or_their_beginning() {
-        let python = Language::Python.wire(false) as i32;
+        let python = Language::Python.own() as i32;
         for good in ["acme", "acme-tool", "acme-*", "acme*", "a.*"] {
             assert_eq!(violations(python, good), [], "{good}");
         }
         for bad in ["", "*", "-*", "a*b", "*a", "acme-", "acme--*", "a b", "acme/*"] {
             assert!(!violations(python, bad).is_empty(), "{bad}");
         }
-        let javascript = Language::JavaScript.wire(false) as i32;
+        let javascript = Language::JavaScript.own() as i32;
         for good in ["acme", "@acme/tool", "@acme/*", "@acme/tool-*", "acme-*"] {
             assert_eq!(violations(javascript, good), [], "{good}");
         }
         for bad in ["", "*", "@*", "@acme", "@acme/", "a b*", "../*", "@a/b/*"] {
             assert!(!violations(javascript, bad).is_empty(), "{bad}");
         }
-        let java = Language::Java.wire(false) as i32;
+        let java = Language::Java.own() as i32;
         for good in ["com.acme:tool", "com.acme:*", "com.acme.*", "com.acme:tool-*", "com*"] {
             assert_eq!(violations(java, good), [], "{good}");
         }
         for bad in ["", "*", "com.acme", "com.acme:", ":*", ".*", "a b:*", "a/b:*", "a:b:*"] {
             assert!(!violations(java, bad).is_empty(), "{bad}");
         }
-        let go = Language::Go.wire(false) as i32;
+        let go = Language::Go.own() as i32;
         for good in ["git.acme.example/tool", "git.acme.example/*", "github.com/acme/*", "acme.example*"] {
             assert_eq!(violations(go, good), [], "{good}");
         }

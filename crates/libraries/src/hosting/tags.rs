@@ -11,7 +11,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::HostClient;
-use super::publishing::{NewFile, NewManifest};
+use super::publishing::NewFile;
 use crate::ecosystems::Language;
 
 /// Tags that a package may have.
@@ -42,13 +42,13 @@ pub(super) async fn set_for_new(
     client: &HostClient,
     (group, repository): (&Uidp, &Uidp),
     file: &NewFile,
-    manifest: &NewManifest,
+    tag: &str,
 ) -> Result<Vec<Change>> {
     let before = of_package(tx, repository, &file.package).await?;
-    require_room(&before, &manifest.tag)?;
+    require_room(&before, tag)?;
     let mut changes = Vec::new();
-    let is_first = !before.contains_key(LATEST) && manifest.tag != LATEST;
-    for tag in [Some(manifest.tag.as_str()), is_first.then_some(LATEST)].into_iter().flatten() {
+    let is_first = !before.contains_key(LATEST) && tag != LATEST;
+    for tag in [Some(tag), is_first.then_some(LATEST)].into_iter().flatten() {
         let new = named(group, &file.package, tag, &file.version);
         client.visit.authorize_change_at::<SetTag>(tx, group, new.clone()).await?;
         changes.push(set(tx, repository, before.get(tag), &new, client.now()).await?);

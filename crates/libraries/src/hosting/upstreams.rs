@@ -12,7 +12,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use url::{Host, Url};
 
 use super::repositories::stored;
-use crate::ecosystems::{Language, MUST_BE};
+use crate::ecosystems::{Language, MUST_BE_OWN};
 use crate::require_organization;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -63,7 +63,7 @@ impl UpstreamRow {
     fn shown(&self) -> own::PackageUpstream {
         own::PackageUpstream {
             name: self.name.clone(),
-            ecosystem: self.language.wire(false) as i32,
+            ecosystem: self.language.own() as i32,
             url: self.url.clone(),
             username: self.username.clone(),
             password: String::new(),
@@ -110,8 +110,8 @@ fn violations(given: Option<&own::PackageUpstream>) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    if !matches!(Language::of_wire(given.ecosystem), Some((_, false))) {
-        refuse("upstream.ecosystem", MUST_BE);
+    if Language::of_own(given.ecosystem).is_none() {
+        refuse("upstream.ecosystem", MUST_BE_OWN);
     }
     if let Err(text) = validate_address(&given.url) {
         refuse("upstream.url", text);
@@ -152,7 +152,7 @@ async fn set(
 ) -> Result<Changed<own::PackageUpstream>> {
     let organization = require_organization(tx, call).await?;
     let given = call.request().upstream.clone().unwrap_or_default();
-    let language = Language::required("upstream.ecosystem", given.ecosystem)?;
+    let language = Language::required_own("upstream.ecosystem", given.ecosystem)?;
     let all = of_organization(tx, organization.as_str()).await?;
     let before = all.iter().find(|row| row.name == given.name);
     if before.is_none() && all.len() >= MAX_IN_ORGANIZATION {

@@ -36,6 +36,8 @@ impl Part {
             Part::Any => true,
             // Package URLs of Go are in lower case by their specification, and modules are not.
             Part::Is(wanted) if language == Language::Go => wanted.eq_ignore_ascii_case(text),
+            // No two crates differ in these alone.
+            Part::Is(wanted) if language == Language::Cargo => language.owned(wanted) == language.owned(text),
             Part::Is(wanted) => wanted == text,
         }
     }
@@ -54,8 +56,8 @@ impl Pattern {
         }
         let language = Language::of_purl_type(&split.kind);
         let kind = &split.kind;
-        let language =
-            language.ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm, maven and golang"))?;
+        let language = language
+            .ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm, maven, golang and cargo"))?;
         let version = decoded(split.version.unwrap_or_default())?;
         let (namespace, name) = match split.path.rsplit_once('/') {
             Some((namespace, name)) => (Some(decoded(namespace)?), decoded(name)?),
@@ -79,9 +81,10 @@ impl Pattern {
         }
         let namespace = match (language, namespace) {
             (Language::Python, Some(_)) => return Err("has a namespace, which PyPI does not know".into()),
+            (Language::Cargo, Some(_)) => return Err("has a namespace, which Cargo does not know".into()),
             // Nothing but the type means everything; a bare name is a package without scope.
             (Language::JavaScript, None) if name.is_empty() => Part::Any,
-            (Language::Python | Language::JavaScript, None) => Part::Is(String::new()),
+            (Language::Python | Language::JavaScript | Language::Cargo, None) => Part::Is(String::new()),
             (Language::JavaScript, Some(scope)) if scope == "*" || scope == "@*" => Part::Any,
             (Language::JavaScript, Some(scope)) if !scope.starts_with('@') || scope.contains('/') => {
                 return Err("the namespace of an npm package is its scope, such as @types".into());
@@ -117,7 +120,7 @@ impl Pattern {
             Language::Go if self.namespace == Part::Any => format!("any.host/{name}"),
             Language::Go if namespace.is_empty() => name,
             Language::Go => format!("{namespace}/{name}"),
-            Language::JavaScript | Language::Python => name,
+            Language::JavaScript | Language::Python | Language::Cargo => name,
         };
         self.language.validate_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
         let version = part(&self.version, "1");
@@ -172,7 +175,7 @@ impl Pattern {
         let name = match self.language {
             Language::Java => format!("{namespace}:{name}"),
             Language::JavaScript | Language::Go if !namespace.is_empty() => format!("{namespace}/{name}"),
-            Language::JavaScript | Language::Python | Language::Go => name.clone(),
+            Language::JavaScript | Language::Python | Language::Go | Language::Cargo => name.clone(),
         };
         Some((self.language, name, version.clone()))
     }
@@ -186,7 +189,7 @@ impl Pattern {
                 text.push_str(match self.language {
                     Language::JavaScript => "%40*/",
                     Language::Go => "*/",
-                    Language::Java | Language::Python => "",
+                    Language::Java | Language::Python | Language::Cargo => "",
                 });
             }
             _ => {}
@@ -224,7 +227,7 @@ fn split(language: Language, name: &str) -> (&str, &str) {
         Language::Java => name.split_once(':').unwrap_or(("", name)),
         Language::JavaScript if name.starts_with('@') => name.split_once('/').unwrap_or(("", name)),
         Language::Go => name.rsplit_once('/').unwrap_or(("", name)),
-        Language::JavaScript | Language::Python => ("", name),
+        Language::JavaScript | Language::Python | Language::Cargo => ("", name),
     }
 }
 

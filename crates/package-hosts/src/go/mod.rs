@@ -48,7 +48,7 @@ impl crate::targets::Target for Target {
         hosts.answer_go(client, request, scope, self).await
     }
 
-    fn shown(refused: Refused) -> Refused {
+    fn shown(_path: &str, refused: Refused) -> Refused {
         refused.with_plain_text()
     }
 }

@@ -236,7 +236,7 @@ impl PackageHosts {
             sha512: tarball.sha512,
             file_count: tarball.file_count,
             unpacked_bytes: tarball.unpacked_bytes,
-            tag: new.tag,
+            tag: Some(new.tag),
         };
         let file = NewFile {
             name: file_name,

@@ -7,6 +7,8 @@ use crate::error::CliError;
 
 /// Directories of what was installed or built, and of other people's sources.
 const SKIPPED: [&str; 6] = ["node_modules", "target", "venv", "vendor", "site-packages", "__pycache__"];
+/// The directory of cargo's settings. What lies in directories below it was installed.
+const CARGO: &str = ".cargo";
 /// Levels of directories below the project.
 const LEVELS: usize = 8;
 /// Files and directories of a project that are looked at.
@@ -31,7 +33,8 @@ impl File {
     }
 }
 
-/// The files of a project, by path. Links are not followed, and directories whose names begin with a dot are not entered.
+/// The files of a project, by path. Links are not followed, and directories whose names begin with a dot are not entered,
+/// except for that of cargo's settings.
 ///
 /// # Errors
 /// A directory or file cannot be read, or there are too many.
@@ -62,9 +65,11 @@ fn collect(
         let (name, kind) = (entry.file_name(), entry.file_type().map_err(failed)?);
         let name = name.to_string_lossy();
         let path = format!("{above}{name}");
-        if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) && levels > 0 {
-            collect(&entry.path(), &format!("{path}/"), levels - 1, left, files)?;
-        } else if kind.is_file() && sources::read(&name, "").is_some() {
+        let deeper = if name == CARGO { 0 } else { levels.saturating_sub(1) };
+        let is_entered = name == CARGO || (!name.starts_with('.') && !SKIPPED.contains(&&*name));
+        if kind.is_dir() && is_entered && levels > 0 {
+            collect(&entry.path(), &format!("{path}/"), deeper, left, files)?;
+        } else if kind.is_file() && sources::read(&path, "").is_some() {
             files.extend(file(&entry.path(), &path)?);
             if files.iter().map(|file| file.text.len()).sum::<usize>() > ALL_BYTES {
                 let text = "has more than 256 MiB of lock files and the like: name a directory below it";
@@ -75,14 +80,13 @@ fn collect(
     Ok(())
 }
 
-/// A file by its path, under another name.
+/// A file by its path, under another name that ends as its path does.
 ///
 /// # Errors
 /// It cannot be read.
 pub(super) fn file(path: &Path, shown: &str) -> Result<Option<File>, CliError> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Ok(text) = String::from_utf8(crate::input::read(path, BYTES)?) else {
         return Ok(Some(File::new(shown, String::new(), Err("is no UTF-8".into()))));
     };
-    Ok(sources::read(name, &text).map(|found| File::new(shown, text, found)))
+    Ok(sources::read(shown, &text).map(|found| File::new(shown, text, found)))
 }

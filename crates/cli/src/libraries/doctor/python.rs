@@ -24,7 +24,7 @@ pub(super) fn read(name: &str, text: &str) -> Option<Result<Sources, String>> {
     }
 }
 
-fn document(text: &str) -> Result<Table, String> {
+pub(super) fn document(text: &str) -> Result<Table, String> {
     text.parse().map_err(|error: toml::de::Error| format!("is no TOML: {}", error.message()))
 }
 
@@ -183,13 +183,13 @@ fn locked(installer: Installer, lock: &Table) -> Sources {
     found
 }
 
-fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
+pub(super) fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
     let (last, above) = path.split_last()?;
     let inner = above.iter().try_fold(table, |table, name| table.get(*name)?.as_table())?;
     inner.get(*last)
 }
 
-fn text_at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
+pub(super) fn text_at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a str> {
     at(table, path)?.as_str()
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::project::{self, File};
 use super::sources::{Installer, Sources};
-use super::{go, python};
+use super::{cargo, go, python};
 use crate::error::CliError;
 use crate::session::variable;
 
@@ -30,6 +30,9 @@ const PDM: &str = ".config/pdm/config.toml";
 const GO: &str = ".config/go/env";
 const GO_VARIABLES: [&str; 3] = ["GOPROXY", "GOPRIVATE", "GONOPROXY"];
 
+/// Files of cargo's settings, in its directory.
+const CARGO: [&str; 2] = ["config.toml", "config"];
+
 /// What counts beside a project.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
@@ -46,8 +49,13 @@ impl Settings {
     /// A file cannot be read.
     pub(super) fn read() -> Result<Settings, CliError> {
         let home = variable("HOME").map(PathBuf::from);
-        let home = home.map_or_else(|| Ok(Vec::new()), |home| of_home(&home))?;
-        Ok(Settings { environment: of_environment(&variable), home })
+        let mut files = home.as_deref().map_or_else(|| Ok(Vec::new()), of_home)?;
+        match (variable("CARGO_HOME"), home) {
+            (Some(directory), _) => files.extend(of_cargo(Path::new(&directory), "$CARGO_HOME")?),
+            (None, Some(home)) => files.extend(of_cargo(&home.join(".cargo"), "~/.cargo")?),
+            (None, None) => {}
+        }
+        Ok(Settings { environment: of_environment(&variable), home: files })
     }
 }
 
@@ -89,18 +97,8 @@ pub(super) fn of_home(home: &Path) -> Result<Vec<File>, CliError> {
             files.extend(project::file(&path, &format!("~/{name}"))?);
         }
     }
-    let path = home.join(PDM);
-    if path.is_file() {
-        let text = String::from_utf8_lossy(&crate::input::read(&path, 1 << 20)?).into_owned();
-        let found = python::pdm_settings(&text);
-        files.push(File::new(&format!("~/{PDM}"), text, found));
-    }
-    let path = home.join(GO);
-    if path.is_file() {
-        let text = String::from_utf8_lossy(&crate::input::read(&path, 1 << 20)?).into_owned();
-        let found = go::settings(&text);
-        files.push(File::new(&format!("~/{GO}"), text, Ok(found)));
-    }
+    files.extend(own(&home.join(PDM), &format!("~/{PDM}"), python::pdm_settings)?);
+    files.extend(own(&home.join(GO), &format!("~/{GO}"), |text| Ok(go::settings(text)))?);
     let scripts = home.join(SCRIPTS);
     if scripts.is_dir() {
         let failed = |source| CliError::File { path: scripts.clone(), source };
@@ -113,4 +111,26 @@ pub(super) fn of_home(home: &Path) -> Result<Vec<File>, CliError> {
         }
     }
     Ok(files)
+}
+
+/// The settings of cargo in the directory that it has of its own.
+///
+/// # Errors
+/// A file cannot be read.
+pub(super) fn of_cargo(directory: &Path, shown: &str) -> Result<Vec<File>, CliError> {
+    let mut files = Vec::new();
+    for name in CARGO {
+        files.extend(own(&directory.join(name), &format!("{shown}/{name}"), cargo::settings)?);
+    }
+    Ok(files)
+}
+
+/// A file whose name alone does not say what it has; absent if there is none.
+fn own(path: &Path, shown: &str, read: impl Fn(&str) -> Result<Sources, String>) -> Result<Option<File>, CliError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(&crate::input::read(path, 1 << 20)?).into_owned();
+    let found = read(&text);
+    Ok(Some(File::new(shown, text, found)))
 }

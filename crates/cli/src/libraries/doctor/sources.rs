@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::{go, java, javascript, python};
+use super::{cargo, go, java, javascript, python};
 
 /// A program that installs packages, with the settings that are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +20,7 @@ pub(super) enum Installer {
     Gradle,
     /// The command of Go itself.
     Go,
+    Cargo,
 }
 
 impl fmt::Display for Installer {
@@ -34,6 +35,7 @@ impl fmt::Display for Installer {
             Installer::Maven => "Maven",
             Installer::Gradle => "Gradle",
             Installer::Go => "go",
+            Installer::Cargo => "cargo",
         })
     }
 }
@@ -65,6 +67,8 @@ pub(super) struct Sources {
     pub(super) installers: Vec<Installer>,
     /// Each once, in the order of the file.
     pub(super) origins: Vec<(Installer, Origin)>,
+    /// Addresses that cargo does not use, whatever names them, since others replace them.
+    pub(super) replaced: HashSet<String>,
     known: HashSet<(Installer, Origin)>,
 }
 
@@ -95,6 +99,11 @@ impl Sources {
         self.add(installer, Origin::Direct(name.to_owned()));
     }
 
+    /// Adds an address in whose place cargo uses another.
+    pub(super) fn replace(&mut self, address: &str) {
+        self.replaced.insert(address.trim().to_owned());
+    }
+
     fn add(&mut self, installer: Installer, origin: Origin) {
         if !origin.text().is_empty() && self.known.insert((installer, origin.clone())) {
             self.origins.push((installer, origin));
@@ -120,11 +129,12 @@ fn is_remote(source: &str) -> bool {
     has_scheme || source.starts_with("git@") || source.starts_with("git+")
 }
 
-/// What a file says, by its name; absent for files that say nothing of packages.
+/// What a file says, by its path with slashes; absent for files that say nothing of packages.
 ///
 /// # Errors
 /// The file cannot be read; one sentence that begins after its name.
-pub(super) fn read(name: &str, text: &str) -> Option<Result<Sources, String>> {
-    let of_others = || java::read(name, text).or_else(|| go::read(name));
+pub(super) fn read(path: &str, text: &str) -> Option<Result<Sources, String>> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let of_others = || java::read(name, text).or_else(|| go::read(name)).or_else(|| cargo::read(path, text));
     python::read(name, text).or_else(|| javascript::read(name, text)).or_else(of_others)
 }

@@ -8,8 +8,7 @@ fn hosts() -> Url {
 }
 
 fn file(name: &str, text: &str) -> File {
-    let last = name.rsplit('/').next().unwrap_or_default();
-    let found = sources::read(last, text).unwrap_or_else(|| panic!("{name} is not read"));
+    let found = sources::read(name, text).unwrap_or_else(|| panic!("{name} is not read"));
     File::new(name, text.to_owned(), found)
 }
 
@@ -207,6 +206,72 @@ fn proxies_of_go_are_found_in_its_settings() {
     assert_eq!(set(&other), ["~/.config/go/env:1:https://go.example", "~/.config/go/env:2:acme.example"]);
 }
 
+/// Settings by which all crates come from the package hosts.
+fn replacing() -> String {
+    format!("[registries.bowline]\nindex = \"sparse+{OWN}/cargo/\"\n[source.crates-io]\nreplace-with = \"bowline\"\n")
+}
+
+#[test]
+fn registries_of_crates_are_found_in_settings_of_cargo() {
+    let manifest = || file("Cargo.toml", "[dependencies]\nserde = \"1\"\nb = { path = \"../b\" }\n");
+    assert_eq!(examined(&[manifest()], Vec::new()), ["Cargo.toml::"], "the public registry");
+    let set = |text: &str| examined(&[file("a/.cargo/config.toml", text), manifest()], Vec::new());
+    let more = |text: &str| set(&format!("{}{text}", replacing()));
+    let none: [&str; 0] = [];
+    assert_eq!(more(""), none);
+    let other = "[registries.other]\nindex = \"https://git.example/index\"\n";
+    assert_eq!(more(other), ["a/.cargo/config.toml:6:https://git.example/index"]);
+    let replaced =
+        format!("{other}[source.other]\nregistry = \"https://git.example/index\"\nreplace-with = \"bowline\"\n");
+    assert_eq!(more(&replaced), none);
+    // The registry is set, and nothing leads to it.
+    assert_eq!(set(&format!("[registries.bowline]\nindex = \"sparse+{OWN}/cargo/\"\n")), ["a/.cargo/config.toml::"]);
+    for (address, shown) in [
+        ("registry = \"sparse+https://crates.example/\"", "https://crates.example/"),
+        ("directory = \"third-party\"", "third-party"),
+    ] {
+        let elsewhere = format!(
+            "[source.crates-io]\nreplace-with = \"one\"\n[source.one]\nreplace-with = \"two\"\n[source.two]\n{address}\n"
+        );
+        assert_eq!(set(&elsewhere), [format!("a/.cargo/config.toml:6:{shown}"), "a/.cargo/config.toml::".into()]);
+    }
+
+    let home = tempfile::tempdir().expect("a directory");
+    std::fs::write(home.path().join("config.toml"), replacing()).expect("a file is written");
+    let settings = || settings::of_cargo(home.path(), "$CARGO_HOME").expect("the files are read");
+    assert_eq!(examined(&[manifest()], settings()), none);
+    let flags = file(".cargo/config", "[build]\njobs = 2\n");
+    assert_eq!(examined(&[flags, manifest()], settings()), none);
+}
+
+#[test]
+fn crates_of_repositories_and_other_registries_are_found() {
+    let manifest = "[workspace.dependencies]\na = { git = \"https://git.example/a\", tag = \"v1\" }\n\
+                    [target.'cfg(unix)'.dev-dependencies.b]\ngit = \"ssh://git@git.example/b\"\n[patch.crates-io]\n\
+                    c = { git = \"https://git.example/c\" }\nd = { path = \"d\" }\n[build-dependencies]\n\
+                    e = { version = \"1\", registry-index = \"sparse+https://crates.example/\" }\n";
+    let settings = || vec![file("~/.cargo/config.toml", &replacing())];
+    let wanted = [
+        "Cargo.toml:9:https://crates.example/",
+        "Cargo.toml:2:https://git.example/a",
+        "Cargo.toml:4:ssh://git.example/b",
+        "Cargo.toml:6:https://git.example/c",
+    ];
+    assert_eq!(examined(&[file("Cargo.toml", manifest)], settings()), wanted);
+
+    let public = concat!("registry+https://github.com/rust-lang/crates", ".io-index");
+    let locked = |name: &str, source: &str| format!("[[package]]\nname = \"{name}\"\nsource = \"{source}\"\n");
+    let lock = [
+        "version = 4\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n".to_owned(),
+        locked("a", public),
+        locked("b", "git+https://git.example/b?branch=main#0123"),
+        locked("c", "sparse+https://crates.example/index/"),
+        locked("d", &format!("sparse+{OWN}/cargo/~acme/")),
+    ];
+    let wanted = ["Cargo.lock:10:https://git.example/b", "Cargo.lock:13:https://crates.example/index/"];
+    assert_eq!(examined(&[file("Cargo.lock", &lock.concat())], settings()), wanted);
+}
+
 #[test]
 fn settings_count_for_installers_of_the_project() {
     let variables = |name: &str| match name {
@@ -248,16 +313,21 @@ fn settings_count_for_installers_of_the_project() {
 #[test]
 fn what_was_installed_is_not_the_project() {
     let project = tempfile::tempdir().expect("a directory");
-    for (name, text) in
-        [("a/package.json", "{}"), ("a/node_modules/b/package.json", "{"), (".git/requirements.txt", "x")]
-    {
+    for (name, text) in [
+        ("a/package.json", "{}"),
+        ("a/node_modules/b/package.json", "{"),
+        (".git/requirements.txt", "x"),
+        (".cargo/config.toml", ""),
+        (".cargo/registry/src/Cargo.toml", ""),
+        ("a/config.toml", ""),
+    ] {
         let path = project.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory is made");
         std::fs::write(path, text).expect("a file is written");
     }
     let names: Vec<String> =
         project::files(project.path()).expect("it is read").into_iter().map(|file| file.name).collect();
-    assert_eq!(names, ["a/package.json"]);
+    assert_eq!(names, [".cargo/config.toml", "a/package.json"]);
     assert!(project::files(&project.path().join("absent")).is_err());
 }
 
