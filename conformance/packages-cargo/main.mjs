@@ -66,9 +66,9 @@ async function member(organization, subject, role) {
   return { organization, identity, upstream };
 }
 
-/** The API token of an identity. */
+/** The token for libraries of an identity. */
 async function exchanged({ identity, upstream }) {
-  const query = new URLSearchParams({ aud: BASE_URL, identity });
+  const query = new URLSearchParams({ aud: `${BASE_URL}/libraries`, identity });
   const answer = await fetch(`${BASE_URL}/sts/exchange?${query}`, { headers: { authorization: `Bearer ${upstream}` } });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`the exchange responds with ${answer.status}: ${text}`);
@@ -85,7 +85,7 @@ function directory() {
 /** A client: its home has the settings of one registry alone, and nothing from before. */
 function client(at) {
   const home = directory();
-  writeFileSync(join(home, 'config.toml'), `[registries.bowline]\nindex = "sparse+${at.url}"\n\n[source.crates-io]\nreplace-with = "bowline"\n`);
+  writeFileSync(join(home, 'config.toml'), `[registries.bowline]\nindex = "sparse+${at.url}"\ncredential-provider = "cargo:token"\n\n[source.crates-io]\nreplace-with = "bowline"\n`);
   return { home, token: at.token };
 }
 
@@ -225,7 +225,7 @@ try {
   const named = await project(own, { 'bwl-leaf': '{ version = "1", registry = "bowline" }' });
   ok('cargo takes a crate of the registry that a manifest names', named, ({ cwd }) => readFileSync(join(cwd, 'Cargo.lock'), 'utf8').includes(`source = "sparse+${own.url}"`));
   const byToken = { ...registry(publisher, owner.organization), token: `Bearer ${await exchanged(publisher)}` };
-  ok('cargo fetches from a group with an API token', await project(byToken, { 'bwl-leaf': '1' }), has('bwl-leaf', '1.2.0'));
+  ok('cargo fetches from a group with a token for libraries', await project(byToken, { 'bwl-leaf': '1' }), has('bwl-leaf', '1.2.0'));
 
   const anonymous = await fetch(`${own.url}config.json`);
   check('the challenge to cargo names where to sign in', anonymous.status === 401 && anonymous.headers.get('www-authenticate') === `Cargo login_url="${BASE_URL}"`, `${anonymous.status} ${anonymous.headers.get('www-authenticate')}`);
@@ -266,7 +266,7 @@ try {
   const elder = await owned('oldrustaceans', 'walk-cargo-aged');
   for (const version of ['1.0.0', '1.1.0']) ok(`a third organization publishes bwl-aged ${version}`, await publish(registry(elder), 'bwl-aged', version));
   // The second version is seven days old soon, and not before it was refused.
-  const ripe = Date.now() + 45_000;
+  const ripe = Date.now() + 25_000;
   const old = await aged(registry(elder, elder.organization), { '1.0.0': second(Date.now() - 40 * DAY), '1.1.0': second(ripe - 7 * DAY) });
   const account = (caller) => ({ ecosystem: 'CARGO', username: caller.identity, password: caller.upstream });
   const upstreams = [{ name: 'outside', url: registry(outside, outside.organization).url, ...account(outside) }, { name: 'aged', url: old.url, position: 1, ...account(elder) }];

@@ -102,16 +102,17 @@ fn require_flat(text: &str) -> Result<(), Refusal> {
 fn after_string(text: &str, quote: char) -> &str {
     let long = if quote == '"' { "\"\"\"" } else { "'''" };
     let end = if text.starts_with(long) { long } else { &long[..1] };
-    let mut rest = &text[end.len()..];
+    let mut rest = text[end.len()..].chars();
     loop {
-        let Some(c) = rest.chars().next() else { return "" };
-        match c {
-            '\\' if quote == '"' => {
-                rest = rest.get(1..).map_or("", |rest| rest.strip_prefix(|_: char| true).unwrap_or(""))
-            }
-            '\n' if end.len() == 1 => return rest,
-            _ if rest.starts_with(end) => return &rest[end.len()..],
-            c => rest = &rest[c.len_utf8()..],
+        if let Some(after) = rest.as_str().strip_prefix(end) {
+            return after;
+        }
+        match rest.next() {
+            // What is escaped ends nothing.
+            Some('\\') if quote == '"' => _ = rest.next(),
+            Some('\n') if end.len() == 1 => return rest.as_str(),
+            Some(_) => {}
+            None => return "",
         }
     }
 }

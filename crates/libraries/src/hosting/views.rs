@@ -8,6 +8,7 @@ use bowline_store::{ReadTx, Value};
 use super::protocols::Protocol;
 use super::repositories::Repository;
 use super::{HostClient, HostError};
+use crate::ecosystems::Language;
 
 /// Organizations that are named to someone who must choose one.
 const SHOWN: i64 = 20;
@@ -144,6 +145,11 @@ async fn organizations(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<Vec<(Stri
 fn hidden<P: Protocol>(error: Error, path: Option<&str>) -> Error {
     match (error.reason(), path) {
         (Reason::PermissionDenied, Some(path)) => absent::<P>(path),
+        // Its capabilities do not say what they are for.
+        (Reason::PermissionDenied, None) if P::LANGUAGE == Language::Cargo => Error::permission_denied(format!(
+            "{}; ask for a role such as libraries.cargo.pull or libraries.cargo.push",
+            error.message()
+        )),
         _ => error,
     }
 }
