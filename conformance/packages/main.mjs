@@ -95,7 +95,7 @@ function installFrom(kind, owner, dependency) {
 
 /** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
 function shown(text, ...marks) {
-  const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{64}/g, 'SHA256').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
+  const plain = text.replaceAll(/\x1b\[[0-9;]*m/g, '').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{64}/g, 'SHA256').replaceAll(/[0-9a-f]{40}([\/_][0-9a-f]{16})*/g, 'UID').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
   const lines = plain.split('\n').map((line) => line.trim()).filter((line) => marks.some((mark) => line.includes(mark)));
   // A client that lists the reasons of several files has a second line for one that was uploaded in another second.
   const different = [...new Set(lines)].filter((line, _, all) => !all.some((other) => other !== line && other.endsWith(line)));
