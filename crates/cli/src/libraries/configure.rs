@@ -275,6 +275,8 @@ fn cargo(addresses: &Addresses) -> ClientFile {
 const CARGO: &str = r#"[registries.bowline]
 index = "sparse+ADDRESS"
 credential-provider = "cargo:token"
+# The token of `bowline auth login`, in place of a stored one:
+#credential-provider = ["cargo:token-from-stdout", "bowline", "auth", "token"]
 
 [source.crates-io]
 replace-with = "bowline"
