@@ -32,7 +32,7 @@ pub(crate) fn of_tarball(
     read_tarball(source, packed, wants, false)
 }
 
-/// The same, and refuses one whose end is missing. Not all installers do.
+/// The same, and refuses one whose end is missing, or whose member to keep is no file. Not all installers do.
 pub(crate) fn of_whole_tarball(
     source: impl Read,
     packed: u64,
@@ -55,7 +55,7 @@ fn read_tarball(
             wanted.unpacked = wanted.unpacked.saturating_add(member.size);
         }
         // Installers drop the first component, some before and some after the path is made plain.
-        let is_wanted = wants(&plain(&member.path)) || wants(&member.path);
+        let is_wanted = (member.is_file || is_whole) && (wants(&plain(&member.path)) || wants(&member.path));
         if is_wanted && !member.is_file {
             return Err(Refusal::hostile("has metadata that is no file"));
         }
