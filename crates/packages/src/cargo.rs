@@ -57,13 +57,14 @@ pub fn crate_archive(source: impl Read, packed: u64) -> Result<CrateArchive, Ref
 /// it takes 80 in 80 names each.
 fn read(bytes: &[u8]) -> Result<CrateArchive, Refusal> {
     std::thread::scope(|scope| {
-        let reading = Builder::new().name("cargo-toml".into()).stack_size(STACK).spawn_scoped(scope, || said(bytes))?;
+        let reading =
+            Builder::new().name("cargo-toml".into()).stack_size(STACK).spawn_scoped(scope, || parse(bytes))?;
         reading.join().map_err(|_| Refusal::damaged("has a Cargo.toml that cannot be read"))?
     })
 }
 
 /// What a `Cargo.toml` says, as cargo writes it into archives: nothing is inherited from a workspace.
-fn said(bytes: &[u8]) -> Result<CrateArchive, Refusal> {
+fn parse(bytes: &[u8]) -> Result<CrateArchive, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::damaged("has a Cargo.toml that is not UTF-8"))?;
     let manifest: Table = text.parse().map_err(|error: toml::de::Error| {
         Refusal::damaged(format!("has a Cargo.toml that does not parse: {}", error.message()))
