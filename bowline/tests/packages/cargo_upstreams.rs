@@ -163,7 +163,8 @@ async fn own_names_are_never_requested(server: &TestServer) {
     let group = server.group(&org, "web").await;
     let put = body(&announced("acme-web_core", "1.0.0"), &archive("acme-web_core", "1.0.0", ""));
     let refused = everything.cargo().at(&group.replace('/', ":")).send("PUT api/v1/crates/new", &[], &put).await;
-    assert!(refused.text().contains("is too close to acme_web-core"), "{}", refused.text());
+    let text = "acme-web_core is too close to the name of a crate of another group: publish under another name";
+    assert_eq!((refused.status, refused.json()["errors"][0]["detail"].as_str()), (409, Some(text)));
     // A project of Python is no crate.
     everything.publish("pub_lib", "1.0").await;
     everything.publish("other", "1.0").await;

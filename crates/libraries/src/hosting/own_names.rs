@@ -1,7 +1,7 @@
 //! Names of packages that are an organization's own: never requested from an upstream, and published by its groups alone.
 
 use bowline_core::{Error, Reason, Result, UidRange, Uidp};
-use bowline_store::{ReadTx, Sql, Value};
+use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::{documents, reservations, upstream_files, upstreams};
 use crate::ecosystems::Language;
@@ -35,14 +35,14 @@ fn folded_column(language: Language) -> &'static str {
     if language == Language::Cargo { "replace(lower(package), '_', '-')" } else { "lower(package)" }
 }
 
-/// Refuses a crate whose name differs in `-` and `_` alone from that of another one that a group of the organization has or had: people take
-/// them for one.
+/// Refuses a crate whose name differs in `-` and `_` alone from that of another one that a group of the organization has or had:
+/// people take them for one.
 pub(super) async fn require_spelling(tx: &mut ReadTx, group: &Uidp, language: Language, name: &str) -> Result<()> {
     if language != Language::Cargo {
         return Ok(());
     }
     let sql = format!(
-        "SELECT package FROM hosted_files JOIN package_repositories r ON r.uid = repository
+        "SELECT package, r.parent FROM hosted_files JOIN package_repositories r ON r.uid = repository
          WHERE repository >= $1 AND repository < $2 AND r.ecosystem = $3 AND {} = $4 AND package <> $5 LIMIT 1",
         folded_column(language)
     );
@@ -54,14 +54,16 @@ pub(super) async fn require_spelling(tx: &mut ReadTx, group: &Uidp, language: La
         Value::from(&folded),
         Value::from(name),
     ];
-    match tx.query_opt(&sql, &params, |row| row.text(0).map_err(Error::from)).await? {
-        None => Ok(()),
-        Some(other) => {
-            let text =
-                format!("{name} is too close to {other}, which exists: publish it under that name, or another one");
-            Err(Error::new(Reason::AlreadyExists, text))
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+    let text = match tx.query_opt(&sql, &params, read).await? {
+        None => return Ok(()),
+        Some((other, parent)) if parent == group.as_str() => {
+            format!("{name} is too close to {other}, which exists: publish it under that name, or another one")
         }
-    }
+        // Those who publish here may not know what others have.
+        Some(_) => format!("{name} is too close to the name of a crate of another group: publish under another name"),
+    };
+    Err(Error::new(Reason::AlreadyExists, text))
 }
 
 /// Refuses to publish the first file of a package whose name an upstream is known to have: it would take the upstream's
