@@ -10,7 +10,6 @@ use super::package::{LocateFile, Package};
 use super::pages::RenderedPage;
 use super::protocols::Cargo;
 use super::serving::{FileName, PageContent, PageName};
-use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, documents, manifests};
 use crate::ecosystems::Language;
 
@@ -55,23 +54,6 @@ impl Hosting {
     ) -> std::result::Result<Lookup<(RenderedPage, Option<Micros>)>, HostError> {
         let package = Language::Cargo.normalized(name);
         self.page(client, path, PageName { package, form: "text/plain", base: String::new() }, render).await
-    }
-
-    /// Refuses those who may not read crates of a view.
-    ///
-    /// # Errors
-    /// The caller may not read there.
-    pub async fn require_cargo_reader(
-        &self,
-        client: &HostClient,
-        path: Option<&str>,
-    ) -> std::result::Result<(), HostError> {
-        let of = (client.clone(), path.map(str::to_owned));
-        let read = self.pipeline.db.read(move |tx| {
-            let (client, path) = of.clone();
-            Box::pin(async move { View::open::<Cargo>(tx, &client, path.as_deref()).await.map(drop) })
-        });
-        read.await
     }
 
     /// The archive of a version of a crate of a view.

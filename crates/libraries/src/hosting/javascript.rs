@@ -95,18 +95,6 @@ impl Hosting {
         self.content::<Packument>(client, path, name).await
     }
 
-    /// Refuses who may not read packages of a view.
-    ///
-    /// # Errors
-    /// The caller may not read there.
-    pub async fn require_javascript_reader(
-        &self,
-        client: &HostClient,
-        path: Option<&str>,
-    ) -> std::result::Result<(), HostError> {
-        self.own_javascript_names(client, path, Vec::new()).await.map(drop)
-    }
-
     /// Those of some names that are the organization's own: published by a group of it, or reserved.
     ///
     /// # Errors

@@ -75,6 +75,19 @@ enum AtHand<C> {
 }
 
 impl Hosting {
+    /// Refuses those who may not read packages of a view.
+    ///
+    /// # Errors
+    /// The caller may not read there.
+    pub async fn require_reader<P: Protocol>(&self, client: &HostClient, path: Option<&str>) -> Result<(), HostError> {
+        let of = (client.clone(), path.map(str::to_owned));
+        let read = self.pipeline.db.read(move |tx| {
+            let (client, path) = of.clone();
+            Box::pin(async move { View::open::<P>(tx, &client, path.as_deref()).await.map(drop) })
+        });
+        read.await
+    }
+
     /// The page of a package of a view, which `render` makes. It is made again once something that it shows has changed.
     /// Beside it, microseconds since its upstream confirmed it, if that cannot be asked.
     ///

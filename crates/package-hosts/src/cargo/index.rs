@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::target::is_version;
-use crate::pages::rendered as page;
+use crate::pages;
 
 /// Dependencies and features of a version; characters of a name, of a requirement and of an address.
 const DEPENDENCIES: usize = 5_000;
@@ -78,8 +78,7 @@ impl NewVersion {
     /// # Errors
     /// What is wrong, as a part of a sentence.
     pub(super) fn validate(&self) -> std::result::Result<(), String> {
-        let Some(kept) = self.deps.len().checked_add(self.features.len()) else { return Err("is too long".into()) };
-        if kept > DEPENDENCIES + FEATURES || self.features.len() > FEATURES || self.deps.len() > DEPENDENCIES {
+        if self.deps.len() > DEPENDENCIES || self.features.len() > FEATURES {
             return Err(format!("has more than {DEPENDENCIES} dependencies or {FEATURES} features"));
         }
         self.deps.iter().try_for_each(Dependency::validate)?;
@@ -93,9 +92,9 @@ impl NewVersion {
     /// Its line of the index, without what is beside it: what the archive says of itself counts.
     pub(super) fn line(&self, (links, rust_version): (&str, &str)) -> Value {
         // Old versions of cargo do not know these, and pass over the version.
-        let is_new = |needs: &&String| needs.starts_with("dep:") || needs.contains("?/");
+        let is_new = |need: &String| need.starts_with("dep:") || need.contains("?/");
         let (new, old): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            self.features.iter().partition(|(_, needs)| needs.iter().any(|need| is_new(&need)));
+            self.features.iter().partition(|(_, needs)| needs.iter().any(is_new));
         let mut line = json!({
             "name": self.name,
             "vers": self.version,
@@ -214,7 +213,7 @@ pub(super) fn rendered(index: &CargoIndex) -> Result<RenderedPage> {
         text.push_str(&served(version)?);
         text.push('\n');
     }
-    page(text)
+    pages::rendered(text)
 }
 
 fn served(version: &CargoVersion) -> Result<String> {

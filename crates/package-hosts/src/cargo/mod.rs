@@ -17,7 +17,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_fronts::request::is_shown;
-use bowline_libraries::hosting::{CargoChange, HostClient};
+use bowline_libraries::hosting::{Cargo, CargoChange, HostClient};
 use serde_json::{Value, json};
 
 use crate::PackageHosts;
@@ -101,7 +101,7 @@ impl PackageHosts {
     ) -> Result<Response, Refused> {
         match target {
             Target::Config => {
-                self.hosting.require_cargo_reader(client, scope).await?;
+                self.hosting.require_reader::<Cargo>(client, scope).await?;
                 let base = format!("{}/cargo{}", self.url, at_scope(scope));
                 Ok(answered(&json!({ "dl": format!("{base}/api/v1/crates"), "api": base, "auth-required": true })))
             }

@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_core::Error;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::HostClient;
+use bowline_libraries::hosting::{HostClient, Npm};
 use bowline_vulnerabilities::records::{Query, RecordLookup};
 use flate2::read::GzDecoder;
 use serde::Deserialize;
@@ -61,7 +61,7 @@ impl PackageHosts {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Value, Refused> {
-        self.hosting.require_javascript_reader(client, scope).await?;
+        self.hosting.require_reader::<Npm>(client, scope).await?;
         let asked: Few<Vec<String>, PACKAGES> = self.audited(headers, body).await?;
         let versions: Versions = asked.0.into_iter().map(|(name, of)| (name, of.into_iter().collect())).collect();
         let found = self.known(client, scope, versions).await?;
@@ -76,7 +76,7 @@ impl PackageHosts {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Value, Refused> {
-        self.hosting.require_javascript_reader(client, scope).await?;
+        self.hosting.require_reader::<Npm>(client, scope).await?;
         let project: Node = self.audited(headers, body).await?;
         let mut versions = Versions::new();
         walk(&project, &mut Vec::new(), &mut |path, version| {

@@ -125,7 +125,7 @@ pub(super) fn of_cargo(directory: &Path, shown: &str) -> Result<Vec<File>, CliEr
     Ok(files)
 }
 
-/// A file whose name alone does not say what it has; absent if there is none.
+/// A file whose name alone does not say what it has; absent if there is no such file.
 fn own(path: &Path, shown: &str, read: impl Fn(&str) -> Result<Sources, String>) -> Result<Option<File>, CliError> {
     if !path.is_file() {
         return Ok(None);
