@@ -173,7 +173,10 @@ async fn who_may_not_is_refused_in_the_form_that_cargo_shows(server: &TestServer
     let anonymous = Client::anonymous(server).cargo();
     let refused = anonymous.send("GET config.json", &[], &[]).await;
     text(&refused, 401);
-    assert_eq!(refused.header("www-authenticate"), Some(format!("Cargo login_url=\"{}\"", server.base()).as_str()));
+    assert_eq!(
+        refused.header("www-authenticate"),
+        Some(format!("Cargo login_url=\"{}/console\"", server.base()).as_str())
+    );
     detail(&anonymous.send(NEW, &[], &[]).await, 401);
     let (_, stranger) = cargo_publisher(server, "other").await;
     text(&stranger.send("GET to/ol/tool", &[], &[]).await, 404);

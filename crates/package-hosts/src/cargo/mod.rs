@@ -47,8 +47,9 @@ impl crate::targets::Target for Target {
         if target::has_errors(path) { refused.with_errors() } else { refused.with_plain_text() }
     }
 
+    /// `cargo login` leads people to the address, where the console is.
     fn challenge(base: &str) -> Option<String> {
-        Some(format!("Cargo login_url=\"{base}\""))
+        Some(format!("Cargo login_url=\"{base}/console\""))
     }
 
     fn headers(mut headers: HeaderMap) -> HeaderMap {
