@@ -228,7 +228,7 @@ try {
   ok('cargo fetches from a group with a token for libraries', await project(byToken, { 'bwl-leaf': '1' }), has('bwl-leaf', '1.2.0'));
 
   const anonymous = await fetch(`${own.url}config.json`);
-  check('the challenge to cargo names where to sign in', anonymous.status === 401 && anonymous.headers.get('www-authenticate') === `Cargo login_url="${BASE_URL}"`, `${anonymous.status} ${anonymous.headers.get('www-authenticate')}`);
+  check('the challenge to cargo names where to sign in', anonymous.status === 401 && anonymous.headers.get('www-authenticate') === `Cargo login_url="${BASE_URL}/console"`, `${anonymous.status} ${anonymous.headers.get('www-authenticate')}`);
   rejected('fetch with a wrong token', await project({ ...own, token: basic(publisher.identity, 'wrong') }, { 'bwl-leaf': '1' }), 'CARGO_REGISTRIES_BOWLINE_TOKEN', 'the token is malformed');
   rejected('fetch from another organization', await project(registry(outside, owner.organization), { 'bwl-leaf': '1' }), 'does not exist, or the caller lacks a role such as libraries.cargo.pull there');
   const absent = await project(registry(outside), { 'bwl-none': '1' });
