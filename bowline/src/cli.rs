@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use bowline_cli::{
-    advisories, api, auth, complete, configure, context, credential_helper, credential_provider, feeds, libraries, mcp,
-    organization, registry, resources, schema, search, vulns,
+    advisories, api, auth, complete, configure, context, credential_helper, credential_provider, feeds, keyring,
+    libraries, mcp, organization, registry, resources, schema, search, vulns,
 };
 #[cfg(feature = "server")]
 use bowline_server::commands::{
@@ -209,6 +209,9 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
         return credential_helper::run(&arguments[1..]);
+    }
+    if arguments.first().is_some_and(|name| keyring::is_meant(name)) {
+        return keyring::run(&arguments[1..]);
     }
     if arguments.first().is_some_and(|name| credential_provider::is_meant(name)) {
         arguments.insert(1, credential_provider::SUBCOMMAND.into());

@@ -110,6 +110,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("libraries configure gradle", "libraries configure gradle --group acme/web"),
     ("libraries configure go", "libraries configure go --group acme/web"),
     ("libraries configure cargo", "libraries configure cargo --group acme/web"),
+    ("libraries configure keyring", "libraries configure keyring --directory tools"),
     ("libraries publish go", "libraries publish go v1.2.0 tool"),
     ("libraries check", "libraries check uv.lock --organization acme"),
     ("libraries doctor", "libraries doctor web --libraries-url https://packages.example.com"),

@@ -24,6 +24,8 @@ mod feeds;
 mod full_disk;
 #[path = "command_line/greeting.rs"]
 mod greeting;
+#[path = "command_line/keyring.rs"]
+mod keyring;
 #[path = "command_line/keys.rs"]
 mod keys;
 #[path = "command_line/libraries.rs"]

@@ -142,6 +142,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries configure gradle", Owner, ""),
     ("libraries configure go", Owner, ""),
     ("libraries configure cargo", Owner, ""),
+    ("libraries configure keyring", Owner, ""),
     ("libraries python list", Owner, ""),
     ("libraries python yank", Owner, ""),
     ("libraries python unyank", Owner, ""),

@@ -7,6 +7,7 @@ use bowline_client::ClientError;
 use bowline_terminal::{note, public_url};
 use clap::{Args, Subcommand};
 
+use super::configure_keyring::{self, KeyringArgs};
 use crate::configure::writing::{ClientFile, Writing};
 use crate::error::CliError;
 use crate::session::{Session, Target, variable};
@@ -36,6 +37,8 @@ pub enum ConfigureCommand {
     Go(ClientArgs),
     /// Print or write config.toml of cargo, to install and to publish
     Cargo(ClientArgs),
+    /// Link the program from which pip and uv get tokens of the sign-in
+    Keyring(KeyringArgs),
 }
 
 /// Options of each client.
@@ -92,10 +95,11 @@ type Render = fn(&Addresses) -> ClientFile;
 ///
 /// # Errors
 /// No server or home directory is known, a file has other content, or one cannot be written.
-pub(super) fn run(command: ConfigureCommand) -> Result<(), CliError> {
+pub(super) async fn run(command: ConfigureCommand) -> Result<(), CliError> {
     let (args, account, render): (_, Account, Render) = match command {
-        ConfigureCommand::Pip(args) => (args, in_netrc, pip),
-        ConfigureCommand::Uv(args) => (args, in_netrc, uv),
+        ConfigureCommand::Keyring(args) => return configure_keyring::run(args).await,
+        ConfigureCommand::Pip(args) => (args, in_netrc_or_keyring, pip),
+        ConfigureCommand::Uv(args) => (args, in_netrc_or_keyring, uv),
         ConfigureCommand::Pdm(args) => (args, in_netrc, pdm),
         ConfigureCommand::Poetry(args) => (args, in_netrc, poetry),
         ConfigureCommand::Twine(args) => (args, in_netrc, twine),
@@ -131,6 +135,10 @@ fn in_netrc(url: &str) -> String {
          .netrc: machine {} login USERNAME password PASSWORD\n",
         machine(url)
     )
+}
+
+fn in_netrc_or_keyring(url: &str) -> String {
+    format!("{}or let it get tokens of your sign-in: bowline libraries configure keyring\n", in_netrc(url))
 }
 
 fn in_go_netrc(url: &str) -> String {

@@ -6,6 +6,7 @@ mod cache;
 mod catalogue;
 mod check;
 mod configure;
+mod configure_keyring;
 mod doctor;
 mod entitlements;
 mod import;
@@ -81,7 +82,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Malware(command) => malware::run(command).await,
         LibrariesCommand::Cache(command) => cache::run(command).await,
         LibrariesCommand::Import(command) => import::run(command).await,
-        LibrariesCommand::Configure(command) => configure::run(command),
+        LibrariesCommand::Configure(command) => configure::run(command).await,
         LibrariesCommand::Publish(command) => publish::run(command).await,
         LibrariesCommand::Check(command) => check::run(command).await,
         LibrariesCommand::Doctor(command) => doctor::run(command),
