@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "packages/attestations.rs"]
+mod attestations;
 #[path = "packages/cargo_publishing.rs"]
 mod cargo_publishing;
 #[path = "packages/cargo_upstreams.rs"]

@@ -5,6 +5,19 @@ use bowline_store::tables::{OnDelete, TableDeclaration, message, message_with_id
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration {
+        name: "hosted_attestations",
+        columns: &[
+            reference("repository", "package_repositories", OnDelete::Hook),
+            value("package"),
+            value("file"),
+            value("predicate_type"),
+            value("sort_key"),
+            value("document"),
+            value("identity"),
+            value("issuer"),
+        ],
+    },
+    TableDeclaration {
         name: "hosted_files",
         columns: &[
             reference("repository", "package_repositories", OnDelete::Hook),

@@ -7,6 +7,7 @@
 //! its word in `rpc/src/hosts.rs`.
 
 mod answers;
+mod attestations;
 mod callers;
 mod cargo;
 mod checksums;
@@ -35,7 +36,7 @@ use bowline_authn::guarded::GuardedClient;
 use bowline_content::Content;
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_identity::{CredentialExchange, Exchange};
-use bowline_libraries::hosting::{self, HostClient, Hosting};
+use bowline_libraries::hosting::{self, HostClient, Hosting, TrustedRoot};
 use bowline_pipeline::{Pipeline, Quota, RequestOrigin, Surface};
 use tokio::sync::Semaphore;
 
@@ -64,26 +65,41 @@ pub struct PackageHosts {
     whole: Semaphore,
     documents: Arc<Quota<String>>,
     fetching: Fetching,
+    /// What statements about files are verified by.
+    trusted_root: Option<Arc<TrustedRoot>>,
     /// The public address, without a slash at its end.
     url: String,
 }
 
 impl PackageHosts {
     /// The hosts of packages whose bytes lie in `content`; `client` requests those of upstreams, and `issuing` verifies the
-    /// tokens of CI systems that publish.
+    /// tokens of CI systems that publish. Statements about files are verified by the trusted root, if there is one.
     pub fn new(
         hosting: Hosting,
         content: Content,
         pipeline: Arc<Pipeline>,
         client: GuardedClient,
         issuing: Arc<Exchange>,
+        trusted_root: Option<Arc<TrustedRoot>>,
     ) -> PackageHosts {
         let url = pipeline.settings.libraries_audience.trim_end_matches('/').to_owned();
         let exchange =
             CredentialExchange::new(pipeline.clone(), pipeline.settings.libraries_audience.clone(), Surface::Packages);
         let (archives, fetching) = (Arc::new(Semaphore::new(ARCHIVES)), Fetching::new(client));
         let (whole, documents) = (Semaphore::new(WHOLE), Quota::new(DOCUMENTS, DOCUMENTS_BY_CALLER));
-        PackageHosts { hosting, content, pipeline, exchange, issuing, archives, whole, documents, fetching, url }
+        PackageHosts {
+            hosting,
+            content,
+            pipeline,
+            exchange,
+            issuing,
+            archives,
+            whole,
+            documents,
+            fetching,
+            trusted_root,
+            url,
+        }
     }
 
     /// Writes the refused downloads that wait. Call it every few seconds, and once at the end; `draw` draws UIDPs at random.

@@ -1,10 +1,11 @@
-//! Packages as they lie in directories: wheels and sdists, a Maven repository, npm tarballs.
+//! Packages as they lie in directories: wheels and sdists, a Maven repository, npm tarballs; and signed statements about them.
 //!
 //! Name and metadata of a package are read from the file itself; the file's name must agree. Files are
 //! untrusted, so every length is bounded before anything is read, nothing is unpacked to disk, and every
 //! rejection has its reason. Memory does not grow with the files, nor with their number.
 
 mod archives;
+mod attestations;
 mod cargo;
 mod digest;
 mod go;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_formats::archive::ArchiveError;
 
+pub use attestations::{Attestation, npm_attestation, python_attestations, python_bundle};
 pub use cargo::{CARGO_ARCHIVE, CrateArchive, crate_archive};
 pub use digest::FileFacts;
 pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_escaped, go_major, go_mod, is_go_version};

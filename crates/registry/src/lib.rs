@@ -41,6 +41,7 @@ mod tag_calls;
 mod tag_lists;
 mod tag_views;
 mod tags;
+pub mod trusted_root;
 pub mod vuln_counts;
 mod vuln_matches;
 mod vuln_reports;

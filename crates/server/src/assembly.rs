@@ -13,7 +13,7 @@ use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
-use bowline_libraries::hosting::Hosting;
+use bowline_libraries::hosting::{Hosting, TrustedRoot};
 use bowline_oci::{Distribution, Upstream};
 use bowline_package_hosts::PackageHosts;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
@@ -87,7 +87,7 @@ pub(crate) async fn assemble(
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?, Documents::new(blobs()));
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
-        package_hosts: package_hosts(&pipeline, &registry, &content, &client, exchange.clone()),
+        package_hosts: package_hosts(options, &pipeline, &registry, &content, &client, exchange.clone())?,
         distribution: Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream)),
         matching: Arc::new(Matching::new(starting, contract.clone(), &replica)),
         contract,
@@ -117,14 +117,24 @@ pub(crate) async fn assemble(
 }
 
 fn package_hosts(
+    options: &Options,
     pipeline: &Arc<Pipeline>,
     registry: &Registry,
     content: &Content,
     client: &GuardedClient,
     exchange: Arc<Exchange>,
-) -> Arc<PackageHosts> {
-    let hosting = Hosting::new(pipeline.clone(), registry.clone());
-    Arc::new(PackageHosts::new(hosting, content.clone(), pipeline.clone(), client.clone(), exchange))
+) -> Result<Arc<PackageHosts>, StartError> {
+    let (hosting, root) = (Hosting::new(pipeline.clone(), registry.clone()), trusted_root(options)?);
+    let hosts = PackageHosts::new(hosting, content.clone(), pipeline.clone(), client.clone(), exchange, root);
+    Ok(Arc::new(hosts))
+}
+
+/// The trusted root that attestations are verified by, if an option names its file.
+fn trusted_root(options: &Options) -> Result<Option<Arc<TrustedRoot>>, StartError> {
+    let Some(path) = &options.sigstore_trust_root else { return Ok(None) };
+    let refuse = |why: String| StartError::Option(format!("--sigstore-trust-root: {} {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+    Ok(Some(Arc::new(TrustedRoot::parse(&text).map_err(refuse)?)))
 }
 
 /// Writes what every database has, and registers this server under a name of its own.

@@ -69,6 +69,10 @@ pub struct Options {
     /// Public address of the library front ends [default: <base URL>/libraries]
     #[arg(long, env = "BOWLINE_LIBRARIES_URL", value_name = "URL")]
     pub libraries_url: Option<String>,
+    /// Trusted root of Sigstore, in JSON, by which attestations of published packages are verified [default: none, they are
+    /// stored unverified]
+    #[arg(long, env = "BOWLINE_SIGSTORE_TRUST_ROOT", value_name = "FILE")]
+    pub sigstore_trust_root: Option<PathBuf>,
     /// PostgreSQL instead of the embedded database: postgres://user@host/database
     #[arg(long, env = "BOWLINE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,

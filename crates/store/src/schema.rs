@@ -348,4 +348,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0064_crates.sql"),
         postgres: include_str!("../migrations/postgres/0064_crates.sql"),
     },
+    Migration {
+        version: 65,
+        name: "hosted_attestations",
+        sqlite: include_str!("../migrations/sqlite/0065_hosted_attestations.sql"),
+        postgres: include_str!("../migrations/postgres/0065_hosted_attestations.sql"),
+    },
 ];

@@ -16,6 +16,7 @@ pub mod maven;
 pub mod npm;
 pub mod python;
 mod server;
+pub mod sigstore;
 mod streamed;
 pub mod tarball;
 mod template;

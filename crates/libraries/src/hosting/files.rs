@@ -85,6 +85,7 @@ pub(super) fn snapshot(group: &Uidp, language: Language, package: &str, version:
         name: file.name.clone(),
         sha256: file.sha256.clone(),
         size_bytes: i64::try_from(file.size).unwrap_or(i64::MAX),
+        attestations: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What npm's protocol asks for: the document of a package, one version, and one file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bowline_core::{Error, Micros, Result};
@@ -14,7 +14,7 @@ use super::pages::RenderedPage;
 use super::protocols::Npm;
 use super::serving::{FileName, PageContent, PageName};
 use super::views::View;
-use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, manifests, tags};
+use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, attestations, manifests, tags};
 use crate::base64_of_hex;
 use crate::ecosystems::Language;
 use crate::policy::purl;
@@ -61,6 +61,8 @@ pub struct PackumentVersion {
     pub signatures: String,
     /// What those who install it are warned of.
     pub deprecated: Option<String>,
+    /// Predicate type of the provenance that is here; empty without.
+    pub provenance: String,
 }
 
 impl Hosting {
@@ -155,6 +157,10 @@ impl PageContent for Packument {
         } else {
             (manifests::of_upstream(tx, &package).await?, package.tags.clone(), None)
         };
+        let mut provenance = HashMap::new();
+        if package.is_hosted() {
+            provenance = attestations::provenance_of_package(tx, repository, name).await?;
+        }
         let refused = gate.refused(&package, now)?;
         let mut packument = Packument {
             name: name.clone(),
@@ -169,6 +175,7 @@ impl PageContent for Packument {
             });
             packument.add(file, manifests.remove(&file.version), withheld)?;
         }
+        packument.set_provenance(&mut provenance);
         packument.set_tags(tags);
         Ok(packument)
     }
@@ -203,8 +210,16 @@ impl Packument {
             file_count: manifest.file_count,
             unpacked_bytes: manifest.unpacked_bytes,
             deprecated: file.yanked.clone(),
+            provenance: String::new(),
         });
         Ok(())
+    }
+
+    /// Adds the predicate types of provenance, by name of the file.
+    pub(super) fn set_provenance(&mut self, of_files: &mut HashMap<String, String>) {
+        for version in &mut self.versions {
+            version.provenance = of_files.remove(&version.file).unwrap_or_default();
+        }
     }
 
     /// Adds the tags of versions that are shown. `latest` stands for another one if its own is not: clients install nothing at

@@ -8,6 +8,7 @@
 //! the front requests it. To add an ecosystem, name its operations in `protocols`, and write what its protocol asks for next to
 //! `python`.
 
+mod attestations;
 mod cargo;
 mod cargo_changes;
 mod documents;
@@ -57,10 +58,12 @@ use bowline_store::{StoreError, WriteTx};
 
 use crate::policy::decide::{Refusal, Vulnerability};
 
+pub use attestations::FileAttestation;
 pub use bowline_contract::bowline::libraries::v1::{
     MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
+pub use bowline_registry::trusted_root::{CertifiedSigner, SubjectDigest, TrustedRoot};
 pub use cargo::{CargoIndex, CargoVersion, crate_file};
 pub use cargo_changes::CargoChange;
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};

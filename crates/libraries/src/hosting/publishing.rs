@@ -1,11 +1,13 @@
 //! Publishing a file: an upload to a group, whose bytes are durable before the rows that name them.
 
+use bowline_contract::bowline::libraries::v1::HostedFile;
 use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
 use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
+use super::attestations::{self, FileAttestation};
 use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
 use super::{HostClient, HostError, Hosting, java_changes, manifests, own_names, repositories, tags, views};
@@ -47,6 +49,8 @@ pub struct NewFile {
     pub checksums: Checksums,
     /// What it says of its version, if it is a POM.
     pub pom: Option<NewPom>,
+    /// Statements that came with it, each of another predicate type.
+    pub attestations: Vec<FileAttestation>,
 }
 
 /// What a POM says of its version, beside the license.
@@ -150,17 +154,18 @@ async fn publish<P: Protocol>(
         is_deleted: false,
         checksums: file.checksums.clone(),
     };
-    let hosted = files::snapshot(group, language, &file.package, &file.version, &row);
+    let hosted = HostedFile {
+        attestations: file.attestations.iter().map(FileAttestation::shown).collect(),
+        ..files::snapshot(group, language, &file.package, &file.version, &row)
+    };
     let call = client.visit.authorize_change_at::<P::Publish>(tx, group, hosted.clone()).await?;
-    let repository = if let Some(repository) = repositories::find(tx, group.as_str(), language.number()).await? {
-        repository.uid
-    } else {
-        let uid = call.new_child(group);
-        repositories::create(tx, &uid, language.number(), client.now()).await?;
-        uid
+    let repository = match repositories::find(tx, group.as_str(), language.number()).await? {
+        Some(repository) => repository.uid,
+        None => repositories::create(tx, call.new_child(group), language.number(), client.now()).await?,
     };
     if let Some(before) = files::find(tx, &repository, &file.package, &file.name).await? {
-        return same(&before, &row).map(|()| Published::Same);
+        same(&before, &row)?;
+        return attestations::require_stored(tx, &repository, file).await.map(|()| Published::Same);
     }
     own_names::require_name(tx, group, language, &file.package).await?;
     own_names::require_spelling(tx, group, language, &file.package).await?;
@@ -178,6 +183,7 @@ async fn publish<P: Protocol>(
         replaced.extend(before.map(|upload| (digest, upload)));
     }
     insert(tx, &repository, file, &row).await?;
+    attestations::insert(tx, &repository, (file, &row.sort_key), row.created_at).await?;
     let mut changes = vec![files::published(&repository, &hosted)];
     if let Some(manifest) = &file.manifest {
         manifests::insert(tx, &repository, (&file.package, &row.sort_key), manifest).await?;

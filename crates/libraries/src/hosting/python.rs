@@ -9,7 +9,7 @@ use super::pages::RenderedPage;
 use super::protocols::Python;
 use super::serving::{FileName, PageContent, PageName};
 use super::views::View;
-use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld};
+use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, attestations};
 use crate::ecosystems::Language;
 use crate::policy::purl;
 
@@ -32,6 +32,7 @@ pub struct Project {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
     pub name: String,
+    pub version: String,
     /// Length in bytes, where that is known.
     pub size: Option<u64>,
     /// SHA-256 in lower-case hex.
@@ -44,6 +45,8 @@ pub struct ProjectFile {
     pub uploaded_at: Option<Micros>,
     /// Why installers should pass over it: a policy withholds it, or who published it withdrew it.
     pub yanked: Option<String>,
+    /// Whether there are statements about it here.
+    pub is_attested: bool,
 }
 
 impl Hosting {
@@ -72,8 +75,8 @@ impl Hosting {
         read.await
     }
 
-    /// The page of a project of a view, by any spelling of its name, in a form that `render` makes. It is made again once
-    /// something that it shows has changed. Beside it, microseconds since its upstream confirmed it, if that cannot be asked.
+    /// The page of a project of a view, by any spelling of its name, in a form that `render` makes, with addresses of statements
+    /// below `base`. It is made again once something that it shows has changed. Beside it, microseconds since its upstream confirmed it, if that cannot be asked.
     ///
     /// # Errors
     /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
@@ -82,9 +85,10 @@ impl Hosting {
         client: &HostClient,
         path: Option<&str>,
         name: &str,
-        (form, render): (&'static str, fn(&Project) -> bowline_core::Result<RenderedPage>),
+        (form, base): (&'static str, &str),
+        render: impl FnOnce(&Project) -> bowline_core::Result<RenderedPage> + Send + 'static,
     ) -> Result<Lookup<(RenderedPage, Option<Micros>)>, HostError> {
-        let page = PageName { package: LANGUAGE.normalized(name), form, base: String::new() };
+        let page = PageName { package: LANGUAGE.normalized(name), form, base: base.to_owned() };
         self.page(client, path, page, render).await
     }
 
@@ -110,8 +114,15 @@ impl Hosting {
 impl PageContent for Project {
     type Of = Python;
 
-    async fn load(_tx: &mut ReadTx, package: Package, gate: Gate, now: Micros) -> Result<Project, HostError> {
-        project(&package, &gate, now)
+    async fn load(tx: &mut ReadTx, package: Package, gate: Gate, now: Micros) -> Result<Project, HostError> {
+        let mut project = project(&package, &gate, now)?;
+        if package.is_hosted() {
+            let attested = attestations::provenance_of_package(tx, &package.repository, &package.name).await?;
+            for file in &mut project.files {
+                file.is_attested = attested.contains_key(&file.name);
+            }
+        }
+        Ok(project)
     }
 
     fn changes_at(&self) -> Option<Micros> {
@@ -141,12 +152,14 @@ fn project(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostE
         });
         project.files.push(ProjectFile {
             name: file.name.clone(),
+            version: file.version.clone(),
             size: file.size,
             sha256: file.digest.trim_start_matches("sha256:").to_owned(),
             metadata_sha256: Some(file.metadata_sha256.clone()).filter(|digest| !digest.is_empty()),
             requires_python: file.requires_python.clone(),
             uploaded_at: file.uploaded_at,
             yanked: withheld.or_else(|| file.yanked.clone()),
+            is_attested: false,
         });
     }
     Ok(project)

@@ -20,12 +20,12 @@ pub(super) async fn find(tx: &mut ReadTx, group: &str, ecosystem: i64) -> Result
 }
 
 /// Makes the repository of a group under a UIDP that was drawn at random.
-pub(super) async fn create(tx: &mut WriteTx, uid: &Uidp, ecosystem: i64, now: Micros) -> Result<()> {
+pub(super) async fn create(tx: &mut WriteTx, uid: Uidp, ecosystem: i64, now: Micros) -> Result<Uidp> {
     let sql = "INSERT INTO package_repositories (uid, parent, ecosystem, file_count, created_at)
                VALUES ($1, $2, $3, 0, $4)";
     let params = [Value::from(uid.as_str()), Value::from(uid.parent_str()), Value::Int(ecosystem), Value::Int(now)];
     tx.execute(sql, &params).await?;
-    Ok(())
+    Ok(uid)
 }
 
 /// Marks a repository as changed, by a number of files that came, or, below zero, went.
@@ -40,7 +40,7 @@ pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<()
     let sql = "SELECT uid FROM package_repositories WHERE parent = $1";
     let params = [Value::from(group.as_str())];
     for uid in tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
-        for table in ["hosted_files", "hosted_manifests", "hosted_tags", "hosted_versions"] {
+        for table in ["hosted_attestations", "hosted_files", "hosted_manifests", "hosted_tags", "hosted_versions"] {
             tx.execute(&format!("DELETE FROM {table} WHERE repository = $1"), &[Value::from(&uid)]).await?;
         }
     }

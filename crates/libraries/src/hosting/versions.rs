@@ -202,7 +202,7 @@ pub(super) async fn remove(
     let sql = "UPDATE hosted_files SET deleted_at = $4
                WHERE repository = $1 AND package = $2 AND sort_key = $3 AND deleted_at IS NULL";
     tx.execute(sql, &params).await?;
-    for table in ["hosted_versions", "hosted_manifests"] {
+    for table in ["hosted_versions", "hosted_manifests", "hosted_attestations"] {
         let sql = format!("DELETE FROM {table} WHERE repository = $1 AND package = $2 AND sort_key = $3");
         tx.execute(&sql, &version).await?;
     }

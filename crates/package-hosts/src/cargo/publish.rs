@@ -100,6 +100,7 @@ impl PackageHosts {
             manifest: Some(manifest),
             checksums: Checksums::default(),
             pom: None,
+            attestations: Vec::new(),
         };
         Ok(self.hosting.publish::<Cargo>(&received.client, publishing, &file).await?)
     }

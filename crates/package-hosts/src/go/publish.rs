@@ -85,6 +85,7 @@ impl PackageHosts {
             manifest: None,
             checksums: Checksums::default(),
             pom: None,
+            attestations: Vec::new(),
         };
         self.publish_with_part::<Go>(&received.client, publishing, &file).await
     }

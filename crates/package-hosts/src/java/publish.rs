@@ -90,6 +90,7 @@ impl PackageHosts {
             manifest: None,
             checksums: received.checksums.clone(),
             pom: None,
+            attestations: Vec::new(),
         };
         let of = (&received.digest, &received.stored);
         let published = self.describe_and_publish(&received.client, publishing, file, of).await;

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use bowline_core::{Error, Reason};
 use bowline_libraries::hosting::HostClient;
 
-use super::publish::Document;
+use super::document::Document;
 use crate::PackageHosts;
 use crate::answers::Refused;
 

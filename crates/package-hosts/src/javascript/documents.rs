@@ -137,6 +137,12 @@ pub(super) fn version(package: &Packument, version: &PackumentVersion, base: &st
         let damaged = |error| Error::internal(format!("the signatures of {} are damaged: {error}", version.file));
         dist["signatures"] = serde_json::from_str(&version.signatures).map_err(damaged)?;
     }
+    if !version.provenance.is_empty() {
+        dist["attestations"] = json!({
+            "url": format!("{base}/-/npm/v1/attestations/{name}@{number}"),
+            "provenance": { "predicateType": version.provenance },
+        });
+    }
     members.insert("dist".into(), dist);
     Ok(members)
 }
@@ -197,6 +203,7 @@ mod tests {
             unpacked_bytes: 7,
             signatures: "[{\"keyid\":\"k\"}]".into(),
             deprecated: deprecated.map(str::to_owned),
+            provenance: deprecated.map(|_| "https://slsa.dev/provenance/v1".to_owned()).unwrap_or_default(),
         };
         let withheld = Withheld {
             purl: "pkg:npm/%40a/b@2.0.0".into(),
@@ -239,7 +246,11 @@ mod tests {
         assert_eq!((&version["dist"]["integrity"], &version["dist"]["shasum"]), (&json!("sha512-x"), &json!("ab")));
         assert_eq!(version["dist"]["signatures"], json!([{ "keyid": "k" }]));
         assert_eq!((&version["deprecated"], &version["_id"]), (&json!("use 1.1.0"), &json!("@a/b@1.0.0")));
-        assert_eq!(document["versions"]["1.1.0"].get("deprecated"), None);
+        let attestations = json!({ "url": "https://x/javascript/-/npm/v1/attestations/@a/b@1.0.0",
+                                   "provenance": { "predicateType": "https://slsa.dev/provenance/v1" } });
+        assert_eq!(version["dist"]["attestations"], attestations);
+        let other = &document["versions"]["1.1.0"];
+        assert_eq!((other.get("deprecated"), other["dist"].get("attestations")), (None, None));
         assert_eq!(document["versions"].get("2.0.0"), None);
         assert_eq!(document["policyRestrictions"]["message"], "Blocked by policy p: b 2");
         assert_eq!(document["policyRestrictions"]["versions"]["2.0.0"]["version"], "2.0.0");

@@ -3,6 +3,7 @@
 mod advisories;
 mod audit;
 mod changes;
+mod document;
 mod documents;
 mod objects;
 mod publish;
@@ -17,13 +18,13 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_core::Error;
 use bowline_fronts::request::is_shown;
-use bowline_libraries::hosting::{FileName, HostClient, HostError, Packument, RenderedPage};
+use bowline_libraries::hosting::{FileName, HostClient, HostError, Npm, Packument, RenderedPage};
 use serde_json::{Value, json};
 
-use crate::PackageHosts;
 use crate::answers::{Refused, phrase, set, typed};
 use crate::pages::{at_scope, note_age, page};
 use crate::targets::wrong_verb;
+use crate::{PackageHosts, attestations};
 use documents::Form;
 
 pub(crate) use target::Target;
@@ -67,8 +68,12 @@ impl crate::targets::Target for Target {
         }
         match (head.method.as_str(), self) {
             ("PUT", Target::Package { name, revision }) => {
-                hosts.put_package(client, scope, (&name, revision.as_deref()), body).await?;
-                Ok(answered(StatusCode::CREATED, &json!({ "ok": true })))
+                let notice = hosts.put_package(client, scope, (&name, revision.as_deref()), body).await?;
+                let mut response = answered(StatusCode::CREATED, &json!({ "ok": true }));
+                if let Some(notice) = notice {
+                    set(&mut response, NOTICE, notice);
+                }
+                Ok(response)
             }
             ("DELETE", Target::Package { name, revision: Some(revision) }) => {
                 hosts.hosting.delete_javascript(client, scope, (&name, &revision), None).await?;
@@ -124,6 +129,9 @@ impl PackageHosts {
                 let version = documents::version(&package, package.version(&version)?, &self.javascript_base(scope))?;
                 Ok(answered(StatusCode::OK, &Value::Object(version)))
             }
+            Target::Attestations { name, version } => {
+                self.javascript_attestations(client, headers, scope, (&name, &version)).await
+            }
             Target::Tags { name } => {
                 let package = self.whole_package(client, scope, &name).await?;
                 Ok(answered(StatusCode::OK, &json!(package.tags)))
@@ -141,6 +149,26 @@ impl PackageHosts {
             }
             target => Err(wrong_verb(target.verbs())),
         }
+    }
+
+    /// What is attested of a version, with who signed it where that was verified.
+    async fn javascript_attestations(
+        &self,
+        client: &HostClient,
+        headers: &HeaderMap,
+        scope: Option<&str>,
+        (name, version): (&str, &str),
+    ) -> Result<Response, Refused> {
+        let file = javascript_file(name, version);
+        let attestations = self.hosting.attestations::<Npm>(client, scope, (name, version, &file)).await?;
+        let shown = attestations.iter().map(|attestation| {
+            let signer = attestation.signer.as_ref();
+            let signer = signer.map(|signer| json!({ "identity": signer.identity, "issuer": signer.issuer }));
+            let bundle = attestations::document(attestation)?;
+            Ok(json!({ "predicateType": attestation.predicate_type, "bundle": bundle, "signer": signer }))
+        });
+        let shown: Vec<Value> = shown.collect::<Result<_, Refused>>()?;
+        attestations::shown(headers, documents::FULL, &attestations, &json!({ "attestations": shown }))
     }
 
     /// A package with all its versions. No one waits for a turn while an upstream is asked.
@@ -190,6 +218,11 @@ impl PackageHosts {
     fn javascript_base(&self, scope: Option<&str>) -> String {
         format!("{}/javascript{}", self.url, at_scope(scope))
     }
+}
+
+/// Name of the file of a version.
+fn javascript_file(name: &str, version: &str) -> String {
+    format!("{}-{version}.tgz", name.rsplit('/').next().unwrap_or(name))
 }
 
 /// Whether a client reads a document in order to change it.

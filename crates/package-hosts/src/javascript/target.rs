@@ -36,6 +36,11 @@ pub(crate) enum Target {
     Audit {
         is_report: bool,
     },
+    /// What is attested of a version.
+    Attestations {
+        name: String,
+        version: String,
+    },
     /// What other registries have and this one does not, with what to do instead.
     Missing(&'static str),
 }
@@ -57,6 +62,7 @@ impl Target {
             | Target::Ping
             | Target::Whoami
             | Target::Missing(_)
+            | Target::Attestations { .. }
             | Target::Version { .. }
             | Target::Tags { .. }
             | Target::File { revision: None, .. } => "GET, HEAD",
@@ -79,6 +85,9 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
         ["-", "v1", "login"] | ["-", "user", ..] => return Some(Target::Missing(NO_LOGIN)),
         _ => {}
     }
+    if let Some(parts) = parts.strip_prefix(&["-", "npm", "v1", "attestations"]) {
+        return attested(parts);
+    }
     if let Some(parts) = parts.strip_prefix(&["-", "package"]) {
         let (name, rest) = package(parts)?;
         return match *rest {
@@ -98,6 +107,15 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
     })
 }
 
+/// The version whose statements some parts name, such as `@acme/app@1.0.0`.
+fn attested(parts: &[&str]) -> Option<Target> {
+    let (last, before) = parts.split_last()?;
+    let (last, version) = last.rsplit_once('@').filter(|(last, version)| !last.is_empty() && !version.is_empty())?;
+    let parts: Vec<&str> = before.iter().copied().chain([last]).collect();
+    let (name, rest) = package(&parts)?;
+    rest.is_empty().then(|| Target::Attestations { name, version: version.into() })
+}
+
 /// The name of a package that some parts begin with, and the parts after it.
 fn package<'a>(parts: &'a [&str]) -> Option<(String, &'a [&'a str])> {
     let (name, rest) = match parts {
@@ -114,6 +132,9 @@ pub(super) fn name(verb: &Method, path: &str) -> &'static str {
     let mut from_end = path.trim_end_matches('/').rsplit('/');
     let [last, before, third] = std::array::from_fn(|_| from_end.next().unwrap_or_default());
     match (third, before, last, verb.as_str()) {
+        (_, "attestations", _, "GET" | "HEAD") | ("attestations", _, _, "GET" | "HEAD") => {
+            "packages.javascript.attestations"
+        }
         (_, _, "bulk" | "audits" | "quick", "POST") => "packages.javascript.audit",
         (_, "-", "ping" | "whoami", "GET" | "HEAD") => "packages.javascript.account",
         (_, "-", _, "GET") => "packages.javascript.file.get",
@@ -143,6 +164,7 @@ mod tests {
             file: "b-1.0.0.tgz".into(),
             revision: revision.map(str::to_owned),
         };
+        let attestations = |name: &str| Target::Attestations { name: name.into(), version: "1.0.0".into() };
         for (path, scope, target) in [
             ("", None, Target::Base),
             ("/~acme:web/", Some("acme:web"), Target::Base),
@@ -150,6 +172,9 @@ mod tests {
             ("/-/whoami", None, Target::Whoami),
             ("/-/npm/v1/security/advisories/bulk", None, Target::Audit { is_report: false }),
             ("/~acme/-/npm/v1/security/audits/quick", Some("acme"), Target::Audit { is_report: true }),
+            ("/-/npm/v1/attestations/b@1.0.0", None, attestations("b")),
+            ("/~acme/-/npm/v1/attestations/@a%2fb@1.0.0", Some("acme"), attestations("@a/b")),
+            ("/-/npm/v1/attestations/@a/b@1.0.0", None, attestations("@a/b")),
             ("/-/v1/search", None, Target::Missing(NO_SEARCH)),
             ("/-/user/org.couchdb.user:a", None, Target::Missing(NO_LOGIN)),
             ("/b", None, package("b", None)),
@@ -171,7 +196,19 @@ mod tests {
 
     #[test]
     fn other_paths_lead_nowhere() {
-        for path in ["/-", "/-/v1/other", "/@a", "/b/-/c/d", "/../b", "/b//c", "/-/package/b", "/%ff", "/a b"] {
+        for path in [
+            "/-",
+            "/-/v1/other",
+            "/-/npm/v1/attestations/b",
+            "/-/npm/v1/attestations/@a/b",
+            "/@a",
+            "/b/-/c/d",
+            "/../b",
+            "/b//c",
+            "/-/package/b",
+            "/%ff",
+            "/a b",
+        ] {
             let found = parse::<Target>(path);
             assert!(found.is_err(), "{path}: {found:?}");
         }
@@ -190,6 +227,8 @@ mod tests {
             ("PUT", "/javascript/-/package/b/dist-tags/next", "packages.javascript.tag"),
             ("GET", "/javascript/-/package/b/dist-tags", "packages.javascript.tags"),
             ("POST", "/javascript/-/npm/v1/security/advisories/bulk", "packages.javascript.audit"),
+            ("GET", "/javascript/-/npm/v1/attestations/b@1.0.0", "packages.javascript.attestations"),
+            ("GET", "/javascript/-/npm/v1/attestations/@a/b@1.0.0", "packages.javascript.attestations"),
             ("PATCH", "/javascript/b", "packages.javascript.other"),
         ] {
             assert_eq!(name(&verb.parse().expect("a method"), path), wanted, "{verb} {path}");

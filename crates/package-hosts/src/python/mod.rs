@@ -3,6 +3,7 @@
 pub(crate) mod documents;
 mod negotiation;
 mod pages;
+mod provenance;
 mod target;
 mod upload;
 
@@ -73,8 +74,12 @@ impl PackageHosts {
             Target::Project { name, is_canonical: false } => Ok(self.moved(scope, &format!("{name}/"))),
             Target::Project { name, .. } => {
                 let form = Form::of(headers)?;
-                let made_by = (form.content_type(), pages::project(form));
-                let look = || self.hosting.python_page(client, scope, &name, made_by);
+                let base = format!("{}/python{}", self.url, at_scope(scope));
+                let look = || {
+                    let below = base.clone();
+                    let render = move |project: &_| pages::project(form, project, &below);
+                    self.hosting.python_page(client, scope, &name, (form.content_type(), &base), render)
+                };
                 let (rendered, stale) = self.until_here(look).await.map_err(|error| match error {
                     // uv takes a 403 of an index for wrong credentials, and shows the text of a 409.
                     HostError::Withheld(withheld) => Refused::withheld(StatusCode::CONFLICT, &withheld),
@@ -93,6 +98,9 @@ impl PackageHosts {
                 let is_whole = *method == Method::GET && !headers.contains_key(header::RANGE);
                 let source = self.file_source(look, is_whole && !is_metadata).await?;
                 self.file(method, headers, source).await
+            }
+            Target::Provenance { project, version, file, is_bundle } => {
+                self.python_provenance(client, headers, scope, (&project, &version, &file), is_bundle).await
             }
             Target::Upload => Err(wrong_verb("POST")),
         }

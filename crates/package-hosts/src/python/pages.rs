@@ -2,6 +2,7 @@
 
 use bowline_core::Result;
 use bowline_core::rfc3339::{self, Digits};
+use bowline_formats::percent::{self, NOT_UNRESERVED};
 use bowline_libraries::hosting::{Project, ProjectFile, RenderedPage};
 use maud::{DOCTYPE, Markup, html};
 use serde_json::{Map, Value, json};
@@ -30,16 +31,16 @@ fn project_list(form: Form, names: &[String]) -> String {
     document("Projects", &links)
 }
 
-/// What makes the page of a project in a form.
-pub(super) fn project(form: Form) -> fn(&Project) -> Result<RenderedPage> {
-    match form {
-        Form::Json => |project| rendered(project_json(project)),
-        Form::Html | Form::PlainHtml => |project| rendered(project_html(project)),
-    }
+/// The page of a project in a form, with addresses of attestations below `base`.
+pub(super) fn project(form: Form, project: &Project, base: &str) -> Result<RenderedPage> {
+    rendered(match form {
+        Form::Json => project_json(project, base),
+        Form::Html | Form::PlainHtml => project_html(project, base),
+    })
 }
 
-fn project_json(project: &Project) -> String {
-    let files: Vec<Value> = project.files.iter().map(file_json).collect();
+fn project_json(project: &Project, base: &str) -> String {
+    let files: Vec<Value> = project.files.iter().map(|file| file_json(project, file, base)).collect();
     let page = json!({
         "meta": { "api-version": VERSION },
         "name": project.name,
@@ -49,7 +50,7 @@ fn project_json(project: &Project) -> String {
     page.to_string()
 }
 
-fn project_html(project: &Project) -> String {
+fn project_html(project: &Project, base: &str) -> String {
     let links = html! {
         @for file in &project.files {
             @let core_metadata = file.metadata_sha256.as_ref().map(|digest| format!("sha256={digest}"));
@@ -57,6 +58,7 @@ fn project_html(project: &Project) -> String {
                 data-requires-python=[Some(&file.requires_python).filter(|text| !text.is_empty())]
                 data-core-metadata=[&core_metadata]
                 data-dist-info-metadata=[&core_metadata]
+                data-provenance=[provenance(project, file, base)]
                 data-yanked=[&file.yanked] { (file.name) }
             br;
         }
@@ -64,7 +66,7 @@ fn project_html(project: &Project) -> String {
     document(&format!("Files of {}", project.name), &links)
 }
 
-fn file_json(file: &ProjectFile) -> Value {
+fn file_json(project: &Project, file: &ProjectFile, base: &str) -> Value {
     let metadata = file.metadata_sha256.as_ref().map_or(Value::Bool(false), |digest| json!({ "sha256": digest }));
     let mut members = Map::new();
     members.insert("filename".into(), json!(file.name));
@@ -83,6 +85,7 @@ fn file_json(file: &ProjectFile) -> Value {
     members.insert("core-metadata".into(), metadata.clone());
     members.insert("dist-info-metadata".into(), metadata.clone());
     members.insert("data-dist-info-metadata".into(), metadata);
+    members.insert("provenance".into(), json!(provenance(project, file, base)));
     members.insert("yanked".into(), yanked(file.yanked.as_deref()));
     Value::Object(members)
 }
@@ -99,6 +102,12 @@ fn yanked(reason: Option<&str>) -> Value {
 /// The address of a file, from the page of its project: it holds behind any public address, and at any group.
 fn address(file: &ProjectFile) -> String {
     format!("../../files/{}/{}", file.sha256, file.name)
+}
+
+/// The address of what is attested of a file, whole, as the protocol wants it; absent without.
+fn provenance(project: &Project, file: &ProjectFile, base: &str) -> Option<String> {
+    let version = percent::encode(&file.version, NOT_UNRESERVED);
+    file.is_attested.then(|| format!("{base}/integrity/{}/{version}/{}/provenance", project.name, file.name))
 }
 
 fn document(title: &str, body: &Markup) -> String {
@@ -123,6 +132,8 @@ mod tests {
     fn sample() -> Project {
         let file = |name: &str, metadata: Option<&str>, yanked: Option<&str>| ProjectFile {
             name: name.into(),
+            version: "1!1.0".into(),
+            is_attested: metadata.is_some(),
             size: Some(7),
             sha256: "ab".repeat(32),
             metadata_sha256: metadata.map(str::to_owned),
@@ -143,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_project_as_json() {
-        let page: Value = serde_json::from_str(&project_json(&sample())).expect("JSON");
+        let page: Value = serde_json::from_str(&project_json(&sample(), "https://x/python")).expect("JSON");
         let (wheel, sdist) = (&page["files"][0], &page["files"][1]);
         assert_eq!(page["meta"]["api-version"], "1.4");
         assert_eq!((&page["name"], &page["versions"]), (&json!("foo-bar"), &json!(["1.0"])));
@@ -155,16 +166,19 @@ mod tests {
             (&json!({"sha256": "cd"}), &json!({"sha256": "cd"}))
         );
         assert_eq!((&sdist["core-metadata"], &sdist["yanked"]), (&json!(false), &json!(false)));
+        let provenance = "https://x/python/integrity/foo-bar/1%211.0/foo_bar-1.0-py3-none-any.whl/provenance";
+        assert_eq!((&wheel["provenance"], &sdist["provenance"]), (&json!(provenance), &json!(null)));
         assert_eq!((&sdist["upload-time"], sdist.get("requires-python")), (&json!("2023-11-14T22:13:20Z"), None));
     }
 
     #[test]
     fn a_project_as_html_escapes_what_others_wrote() {
-        let page = project_html(&sample());
+        let page = project_html(&sample(), "https://x/python");
         assert!(page.contains("data-requires-python=\"&gt;=3.9\""), "{page}");
         assert!(page.contains("data-yanked=\"&lt;b&gt;&quot;withheld&quot;\""), "{page}");
         assert!(page.contains("data-core-metadata=\"sha256=cd\" data-dist-info-metadata=\"sha256=cd\""), "{page}");
         assert_eq!(page.matches("data-core-metadata").count(), 1, "{page}");
+        assert_eq!(page.matches("data-provenance=\"https://x/python/integrity/foo-bar/").count(), 1, "{page}");
         assert!(page.contains("<meta name=\"pypi:repository-version\" content=\"1.4\">"), "{page}");
     }
 

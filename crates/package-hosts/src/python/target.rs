@@ -19,6 +19,13 @@ pub(crate) enum Target {
         file: FileName,
         is_metadata: bool,
     },
+    /// What is attested of a file; as one bundle of Sigstore, or whole.
+    Provenance {
+        project: String,
+        version: String,
+        file: String,
+        is_bundle: bool,
+    },
     Upload,
 }
 
@@ -39,6 +46,10 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
             };
             Target::File { file: FileName { name: name.into(), digest: Some(format!("sha256:{sha256}")) }, is_metadata }
         }
+        ["integrity", project, version, file, what @ ("provenance" | "bundle.json")] if is_name(project) => {
+            let is_bundle = what == "bundle.json";
+            Target::Provenance { project: project.into(), version: version.into(), file: file.into(), is_bundle }
+        }
         ["legacy"] | ["legacy", ""] => Target::Upload,
         _ => return None,
     })
@@ -54,6 +65,7 @@ pub(super) fn name(verb: &Method, path: &str) -> &'static str {
     let [last, before, third] = std::array::from_fn(|_| from_end.next().unwrap_or_default());
     match (third, before, last, verb.as_str()) {
         (_, _, "legacy", "POST") => "packages.python.upload",
+        (_, _, "provenance" | "bundle.json", "GET" | "HEAD") => "packages.python.provenance",
         (_, _, "simple", "GET" | "HEAD") => "packages.python.projects",
         (_, "simple", _, "GET" | "HEAD") => "packages.python.project",
         ("files", _, _, "GET" | "HEAD") if path.ends_with(".metadata") => "packages.python.metadata",
@@ -76,6 +88,10 @@ mod tests {
     fn paths_lead_to_targets_at_groups() {
         let named = FileName { name: "a-1.whl".into(), digest: Some("sha256:ab".into()) };
         let file = |is_metadata| Target::File { file: named.clone(), is_metadata };
+        let provenance = |is_bundle| {
+            let (project, version, file) = ("foo".into(), "1.0".into(), "a-1.whl".into());
+            Target::Provenance { project, version, file, is_bundle }
+        };
         for (path, scope, target) in [
             ("", None, Target::Base),
             ("/", None, Target::Base),
@@ -87,6 +103,8 @@ mod tests {
             ("/simple/Foo._bar/", None, project("foo-bar", false)),
             ("/files/ab/a-1.whl", None, file(false)),
             ("/~acme/files/ab/a-1.whl.metadata", Some("acme"), file(true)),
+            ("/integrity/foo/1.0/a-1.whl/provenance", None, provenance(false)),
+            ("/~acme/integrity/foo/1.0/a-1.whl/bundle.json", Some("acme"), provenance(true)),
             ("/legacy/", None, Target::Upload),
         ] {
             assert_eq!(parse::<Target>(path).expect(path), (scope.map(str::to_owned), target), "{path}");
@@ -111,6 +129,7 @@ mod tests {
             ("GET", "/python/files/ab/a-1.whl", "packages.python.file.get"),
             ("HEAD", "/python/files/ab/a-1.whl", "packages.python.file.head"),
             ("GET", "/python/files/ab/a-1.whl.metadata", "packages.python.metadata"),
+            ("GET", "/python/integrity/a/1/a-1.whl/provenance", "packages.python.provenance"),
             ("POST", "/python/legacy/", "packages.python.upload"),
             ("PUT", "/python/legacy/", "packages.python.other"),
             ("GET", "/python/x/y/z", "packages.python.other"),

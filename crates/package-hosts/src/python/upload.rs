@@ -12,12 +12,16 @@ use bowline_authn::crypto::random_bytes;
 use bowline_content::{Digest, Stored};
 use bowline_core::hex;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{Checksums, HostClient, NewBlob, NewFile, Published, Publishing, Python};
-use bowline_packages::{Distribution, Refusal};
+use bowline_libraries::hosting::{
+    Checksums, HostClient, NewBlob, NewFile, Published, Publishing, Python, SubjectDigest,
+};
+use bowline_packages::{Attestation, Distribution, Refusal};
 use multer::Field;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
+use crate::attestations::STATEMENTS;
+use crate::fetching::line;
 use crate::forms::FormReader;
 use crate::storing::{FILE, blob, has_no_row};
 
@@ -35,6 +39,8 @@ struct Form {
     name: String,
     version: String,
     sha256: String,
+    /// Statements about the file, as JSON; empty without.
+    attestations: String,
     /// Name of the file, once it has arrived.
     file: Option<String>,
 }
@@ -90,7 +96,9 @@ impl PackageHosts {
             Published::Same => self.abandon(id).await,
             Published::New(replaced) => self.drop_replaced(&replaced).await,
         }
-        Ok(typed(StatusCode::OK, "text/plain; charset=utf-8", "published\n"))
+        let notice = self.unverified_notice(!fields.attestations.is_empty());
+        let said = notice.map_or_else(|| "published\n".into(), |notice| format!("published; {notice}\n"));
+        Ok(typed(StatusCode::OK, "text/plain; charset=utf-8", said))
     }
 
     /// Stores the file while it arrives; returns its name.
@@ -126,6 +134,8 @@ impl PackageHosts {
             refusal => Refused::bad(format!("the file {refusal}")),
         })?;
         form.require_same(&distribution)?;
+        let attestations = form.read_attestations(name, digest.hex())?;
+        let attestations = self.verify_attestations(attestations, SubjectDigest::Sha256(digest.hex().into())).await?;
         let metadata = match &distribution.core_metadata {
             Some(bytes) => Some(self.store_part(client, publishing, bytes.clone()).await?),
             None => None,
@@ -142,6 +152,7 @@ impl PackageHosts {
             manifest: None,
             checksums: Checksums::default(),
             pom: None,
+            attestations,
         };
         self.publish_with_part::<Python>(client, publishing, &file).await
     }
@@ -151,10 +162,11 @@ impl Form {
     /// Reads a field, if it is checked; all others are read past.
     async fn read(&mut self, mut field: Field<'static>, size: &mut usize) -> Result<(), Refused> {
         let target = match field.name() {
-            Some(":action") => Some(&mut self.action),
-            Some("name") => Some(&mut self.name),
-            Some("version") => Some(&mut self.version),
-            Some("sha256_digest") => Some(&mut self.sha256),
+            Some(":action") => Some((&mut self.action, FIELD)),
+            Some("name") => Some((&mut self.name, FIELD)),
+            Some("version") => Some((&mut self.version, FIELD)),
+            Some("sha256_digest") => Some((&mut self.sha256, FIELD)),
+            Some("attestations") => Some((&mut self.attestations, STATEMENTS)),
             _ => None,
         };
         let mut bytes = Vec::new();
@@ -164,14 +176,14 @@ impl Form {
                 let text = format!("the fields of the form have more than {FIELDS} bytes");
                 return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, text));
             }
-            if target.is_some() {
+            if let Some((_, most)) = &target {
                 bytes.extend_from_slice(&part);
-                if bytes.len() > FIELD {
-                    return Err(Refused::bad(format!("a field of the form has more than {FIELD} bytes")));
+                if bytes.len() > *most {
+                    return Err(Refused::bad(format!("a field of the form has more than {most} bytes")));
                 }
             }
         }
-        if let Some(target) = target {
+        if let Some((target, _)) = target {
             *target = String::from_utf8(bytes).map_err(|_| Refused::bad("a field of the form is not UTF-8"))?;
         }
         Ok(())
@@ -191,6 +203,14 @@ impl Form {
         }
         let digest = Digest::parse(&format!("sha256:{}", self.sha256.to_ascii_lowercase()));
         Ok((name, digest.map_err(|_| Refused::bad("sha256_digest must be 64 hexadecimal digits"))?))
+    }
+
+    /// Reads the statements about the file.
+    fn read_attestations(&self, file: &str, sha256: &str) -> Result<Vec<Attestation>, Refused> {
+        match self.attestations.as_str() {
+            "" => Ok(Vec::new()),
+            text => bowline_packages::python_attestations(text, file, sha256).map_err(|why| Refused::bad(line(&why))),
+        }
     }
 
     /// The index shows what lies in the file, so the form must say the same.

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use bowline_contract::bowline::registry::v1 as own;
 use bowline_core::Micros;
 
-use super::signing::{Root, SignedDocument, Signers};
+use super::signing::{SignedDocument, Signers};
 use crate::components::SbomFacts;
+use crate::trusted_root::TrustedRoot;
 
 /// A policy that applies, with its keys and trusted root read.
 pub(super) struct AppliedPolicy {
@@ -15,14 +16,14 @@ pub(super) struct AppliedPolicy {
     pub(super) policy: own::ImagePolicy,
     /// The signers of each rule; absent for rules without any.
     pub(super) signers: Vec<Option<Signers>>,
-    pub(super) root: Option<Root>,
+    pub(super) root: Option<TrustedRoot>,
 }
 
 impl AppliedPolicy {
     /// A policy that was checked when it was written. Keys that cannot be read any more verify nothing.
     pub(super) fn new(scope: String, policy: own::ImagePolicy) -> AppliedPolicy {
         let signers = policy.rules.iter().map(|rule| signers_of(rule).and_then(|signers| Signers::parse(signers).ok()));
-        let root = if policy.trusted_root.is_empty() { None } else { Root::parse(&policy.trusted_root).ok() };
+        let root = if policy.trusted_root.is_empty() { None } else { TrustedRoot::parse(&policy.trusted_root).ok() };
         AppliedPolicy { scope, signers: signers.collect(), root, policy }
     }
 }

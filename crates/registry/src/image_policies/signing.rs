@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use sigstore_verify::crypto::VerificationKey;
-use sigstore_verify::trust_root::TrustedRoot;
 use sigstore_verify::types::{
     Artifact, Bundle, DerPublicKey, DsseEnvelope, Sha256Hash, SignatureBytes, SignatureContent,
 };
-use sigstore_verify::{Error, VerificationPolicy, Verifier};
+use sigstore_verify::{Error, VerificationPolicy};
 
 use bowline_contract::bowline::registry::v1 as own;
+
+use crate::trusted_root::TrustedRoot;
 
 /// Media type of the payload of envelopes that are about software.
 const IN_TOTO: &str = "application/vnd.in-toto+json";
@@ -70,39 +71,6 @@ impl Flaw {
     }
 }
 
-/// A trusted root, ready to verify.
-pub(super) struct Root {
-    verifier: Verifier,
-    has_logs: bool,
-    has_certificate_logs: bool,
-}
-
-impl Root {
-    /// Reads a trusted root.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(super) fn parse(text: &str) -> Result<Root, String> {
-        let root = TrustedRoot::from_json(text).map_err(|error| format!("is no trusted root in JSON: {error}"))?;
-        if root.certificate_authorities.is_empty() {
-            return Err("has no certificate authority".into());
-        }
-        if root.tlogs.is_empty() && root.timestamp_authorities.is_empty() {
-            return Err(
-                "has neither a transparency log nor a timestamp authority to prove when something was signed".into()
-            );
-        }
-        let verifier = Verifier::new(&root).map_err(|error| format!("does not verify anything: {error}"))?;
-        Ok(Root { verifier, has_logs: !root.tlogs.is_empty(), has_certificate_logs: !root.ctlogs.is_empty() })
-    }
-
-    fn policy(&self, signer: &own::CertificateIdentity) -> VerificationPolicy {
-        let policy = VerificationPolicy::new(signer.identity.as_str(), signer.issuer.as_str());
-        let policy = if self.has_logs { policy } else { policy.skip_tlog_unsafe() };
-        if self.has_certificate_logs { policy } else { policy.skip_sct() }
-    }
-}
-
 /// Accepted signers, ready to verify.
 pub(super) struct Signers {
     keys: Vec<VerificationKey>,
@@ -132,7 +100,7 @@ fn key(pem: &str) -> Result<VerificationKey, String> {
 pub(super) fn verify(
     document: &SignedDocument,
     signers: &Signers,
-    root: Option<&Root>,
+    root: Option<&TrustedRoot>,
     about: &BTreeSet<String>,
 ) -> Result<Claim, Flaw> {
     match document {
@@ -164,7 +132,12 @@ fn envelope_claim(envelope: &DsseEnvelope, signers: &Signers, about: &BTreeSet<S
     Ok(statement(envelope, about)?.0)
 }
 
-fn bundle_claim(bytes: &[u8], signers: &Signers, root: Option<&Root>, about: &BTreeSet<String>) -> Result<Claim, Flaw> {
+fn bundle_claim(
+    bytes: &[u8],
+    signers: &Signers,
+    root: Option<&TrustedRoot>,
+    about: &BTreeSet<String>,
+) -> Result<Claim, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|_| Flaw::Malformed)?;
     let bundle = Bundle::from_json(text).map_err(|_| Flaw::Malformed)?;
     let SignatureContent::DsseEnvelope(envelope) = &bundle.content else {
@@ -180,8 +153,8 @@ fn bundle_claim(bytes: &[u8], signers: &Signers, root: Option<&Root>, about: &BT
     let hex = digest.strip_prefix("sha256:").ok_or(Flaw::OtherSubject)?;
     let digest = Sha256Hash::from_hex(hex).map_err(|_| Flaw::OtherSubject)?;
     let verified = signers.identities.iter().map(|signer| {
-        let policy = root.policy(signer);
-        root.verifier.verify(Artifact::from(&digest), &bundle, &policy).map(|_| ()).map_err(|error| flaw(&error))
+        let policy = VerificationPolicy::new(signer.identity.as_str(), signer.issuer.as_str());
+        root.verify(Artifact::from(&digest), &bundle, policy).map(drop).map_err(|error| flaw(&error))
     });
     let mut flaws = Vec::new();
     for result in verified {

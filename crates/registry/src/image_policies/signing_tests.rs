@@ -103,9 +103,9 @@ fn an_envelope_and_a_bundle_claim_what_their_statement_says_about_the_image() {
     assert_eq!(verify(&forged, &signers(&[&key]), None, &about('b')), Err(Flaw::OtherKey));
 }
 
-fn keyless() -> (own::ImageSigners, Root) {
+fn keyless() -> (own::ImageSigners, TrustedRoot) {
     let certificates = vec![own::CertificateIdentity { identity: IDENTITY.into(), issuer: ISSUER.into() }];
-    let root = Root::parse(SigstoreInstance::PublicGood.embedded_trusted_root_json());
+    let root = TrustedRoot::parse(SigstoreInstance::PublicGood.embedded_trusted_root_json());
     (own::ImageSigners { public_keys: Vec::new(), certificates }, root.unwrap_or_else(|wrong| panic!("{wrong}")))
 }
 
@@ -118,10 +118,11 @@ fn a_certificate_is_of_the_identity_and_issuer_and_was_valid_at_a_proven_time() 
     let (signers, root) = keyless();
     let document = SignedDocument::Bundle(KEYLESS.into());
     let about_it = BTreeSet::from([KEYLESS_DIGEST.to_owned()]);
-    let by = |signers: &own::ImageSigners, root: Option<&Root>| verify(&document, &parsed(signers), root, &about_it);
+    let by =
+        |signers: &own::ImageSigners, root: Option<&TrustedRoot>| verify(&document, &parsed(signers), root, &about_it);
     assert_eq!(by(&signers, Some(&root)), Ok(Claim::Attestation(KEYLESS_TYPE.into())));
     assert_eq!(by(&signers, None), Err(Flaw::OtherKey), "without a root");
-    let replaced = Root::parse(SigstoreInstance::Staging.embedded_trusted_root_json());
+    let replaced = TrustedRoot::parse(SigstoreInstance::Staging.embedded_trusted_root_json());
     assert_eq!(by(&signers, replaced.ok().as_ref()), Err(Flaw::Untrusted), "a root that was replaced");
     let with = |identity: &str, issuer: &str| {
         let certificates = vec![own::CertificateIdentity { identity: identity.into(), issuer: issuer.into() }];
@@ -180,12 +181,12 @@ fn keys_and_roots_that_verify_nothing_are_refused() {
     }
     let mut root: Value =
         serde_json::from_str(SigstoreInstance::PublicGood.embedded_trusted_root_json()).expect("JSON");
-    assert!(Root::parse("{}").is_err() && Root::parse("no JSON").is_err());
+    assert!(TrustedRoot::parse("{}").is_err() && TrustedRoot::parse("no JSON").is_err());
     root["tlogs"] = json!([]);
     root["timestampAuthorities"] = json!([]);
-    assert!(Root::parse(&root.to_string()).is_err_and(|wrong| wrong.contains("transparency log")));
+    assert!(TrustedRoot::parse(&root.to_string()).is_err_and(|wrong| wrong.contains("transparency log")));
     root["certificateAuthorities"] = json!([]);
-    assert!(Root::parse(&root.to_string()).is_err_and(|wrong| wrong.contains("certificate authority")));
+    assert!(TrustedRoot::parse(&root.to_string()).is_err_and(|wrong| wrong.contains("certificate authority")));
 }
 
 proptest! {

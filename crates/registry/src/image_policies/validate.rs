@@ -7,7 +7,8 @@ use bowline_core::FieldViolation;
 use prost::Message as _;
 
 use super::evidence::signers_of;
-use super::signing::{Root, Signers};
+use super::signing::Signers;
+use crate::trusted_root::TrustedRoot;
 
 /// Maximum bytes of a policy: it is read for decisions about images.
 const MAX_BYTES: usize = 256 << 10;
@@ -29,7 +30,7 @@ pub(super) fn validate(policy: &own::ImagePolicy) -> Vec<FieldViolation> {
         refuse("graceDays".into(), format!("must be 0 to {MAX_GRACE}"));
     }
     if !policy.trusted_root.is_empty()
-        && let Err(description) = Root::parse(&policy.trusted_root)
+        && let Err(description) = TrustedRoot::parse(&policy.trusted_root)
     {
         refuse("trustedRoot".into(), description);
     }

@@ -1,0 +1,148 @@
+//! Signed statements about files that groups published, such as how a file was built.
+//!
+//! The front verifies them while a file is published. They come and go with their file, and do not change.
+
+use std::collections::HashMap;
+
+use bowline_contract::bowline::libraries::v1::HostedAttestation;
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
+use bowline_registry::trusted_root::CertifiedSigner;
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+
+use super::package::{absent_then, hosted, repository};
+use super::protocols::Protocol;
+use super::publishing::NewFile;
+use super::views::View;
+use super::{FileName, HostClient, HostError, Hosting};
+
+/// How the type of each kind of provenance begins.
+const PROVENANCE: &str = "https://slsa.dev/provenance/";
+
+/// A statement that came with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileAttestation {
+    /// What kind of statement it is, such as `https://slsa.dev/provenance/v1`.
+    pub predicate_type: String,
+    /// As it was sent, as JSON.
+    pub document: String,
+    /// Who signed it; absent if it was not verified.
+    pub signer: Option<CertifiedSigner>,
+}
+
+impl FileAttestation {
+    /// As the audit log and the event have it.
+    pub(super) fn shown(&self) -> HostedAttestation {
+        let signer = self.signer.clone();
+        let (identity, issuer) = signer.map(|signer| (signer.identity, signer.issuer)).unwrap_or_default();
+        let (predicate_type, verified) = (self.predicate_type.clone(), self.signer.is_some());
+        HostedAttestation { predicate_type, verified, identity, issuer }
+    }
+
+    fn read(row: &Row<'_>) -> Result<FileAttestation> {
+        let signer = row.opt_text(2)?.zip(row.opt_text(3)?);
+        Ok(FileAttestation {
+            predicate_type: row.text(0)?,
+            document: row.text(1)?,
+            signer: signer.map(|(identity, issuer)| CertifiedSigner { identity, issuer }),
+        })
+    }
+}
+
+impl Hosting {
+    /// The statements about a file of a version that a group of a view published, by predicate type. No policy withholds them.
+    ///
+    /// # Errors
+    /// The caller may not read there, or there are none.
+    pub async fn attestations<P: Protocol>(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+        (package, version, file): (&str, &str, &str),
+    ) -> std::result::Result<Vec<FileAttestation>, HostError> {
+        let name = FileName { name: file.into(), digest: None };
+        let of = (client.clone(), path.map(str::to_owned), P::LANGUAGE.normalized(package), version.to_owned(), name);
+        let read = self.pipeline.db.read(move |tx| {
+            let (client, path, package, version, named) = of.clone();
+            Box::pin(async move {
+                let view = View::open::<P>(tx, &client, path.as_deref()).await?;
+                let absent = || absent_then(&format!("an attestation of {}", named.name), view.moment);
+                let repository = repository(tx, &view, &package).await?.ok_or_else(absent)?.uid;
+                let package = hosted(tx, &repository, &package).await?;
+                let file = package
+                    .file(&named)
+                    .filter(|file| P::LANGUAGE.is_same_version(&file.version, &version) && file.is_of(view.moment));
+                let found = of_file(tx, &repository, &package.name, &file.ok_or_else(absent)?.name).await?;
+                if found.is_empty() { Err(absent().into()) } else { Ok::<_, HostError>(found) }
+            })
+        });
+        read.await
+    }
+}
+
+async fn of_file(tx: &mut ReadTx, repository: &Uidp, package: &str, file: &str) -> Result<Vec<FileAttestation>> {
+    let sql = "SELECT predicate_type, document, identity, issuer FROM hosted_attestations
+               WHERE repository = $1 AND package = $2 AND file = $3 ORDER BY predicate_type";
+    tx.query(sql, &[Value::from(repository.as_str()), Value::from(package), Value::from(file)], FileAttestation::read)
+        .await
+}
+
+/// The files of a package that have statements, each with the predicate type of its provenance; empty if it has none.
+pub(super) async fn provenance_of_package(
+    tx: &mut ReadTx,
+    repository: &Uidp,
+    package: &str,
+) -> Result<HashMap<String, String>> {
+    let sql = "SELECT file, predicate_type FROM hosted_attestations WHERE repository = $1 AND package = $2";
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+    let mut files: HashMap<String, String> = HashMap::new();
+    for (file, predicate_type) in tx.query(sql, &[Value::from(repository.as_str()), Value::from(package)], read).await?
+    {
+        let provenance = files.entry(file).or_default();
+        if predicate_type.starts_with(PROVENANCE) {
+            *provenance = predicate_type;
+        }
+    }
+    Ok(files)
+}
+
+/// Stores the statements about a new file.
+pub(super) async fn insert(
+    tx: &mut WriteTx,
+    repository: &Uidp,
+    (file, sort_key): (&NewFile, &[u8]),
+    now: Micros,
+) -> Result<()> {
+    let sql =
+        "INSERT INTO hosted_attestations (repository, package, file, predicate_type, sort_key, document, identity,
+                                                issuer, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    for attestation in &file.attestations {
+        let params = [
+            Value::from(repository.as_str()),
+            Value::from(&file.package),
+            Value::from(&file.name),
+            Value::from(&attestation.predicate_type),
+            Value::from(sort_key),
+            Value::from(&attestation.document),
+            Value::OptText(attestation.signer.as_ref().map(|signer| signer.identity.as_str())),
+            Value::OptText(attestation.signer.as_ref().map(|signer| signer.issuer.as_str())),
+            Value::Int(now),
+        ];
+        tx.execute(sql, &params).await?;
+    }
+    Ok(())
+}
+
+/// Refuses statements about a file that is there without them: who sends them expects them to be there.
+pub(super) async fn require_stored(tx: &mut WriteTx, repository: &Uidp, file: &NewFile) -> Result<()> {
+    if file.attestations.is_empty() {
+        return Ok(());
+    }
+    let stored = of_file(tx, repository, &file.package, &file.name).await?;
+    let is_stored = |new: &FileAttestation| stored.iter().any(|stored| stored.document == new.document);
+    if file.attestations.iter().all(is_stored) {
+        return Ok(());
+    }
+    let text = format!("{} already exists without these attestations: publish another version", file.name);
+    Err(Error::new(Reason::AlreadyExists, text))
+}

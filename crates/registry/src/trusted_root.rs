@@ -1,0 +1,87 @@
+//! A trusted root of Sigstore: who certifies signers, and what proves when they signed.
+
+use sigstore_verify::types::{Artifact, ArtifactDigest, Bundle, HashAlgorithm, Sha256Hash, Sha512Hash};
+use sigstore_verify::{Error, VerificationPolicy, VerificationResult, Verifier};
+
+/// Certificate authorities with the logs or timestamp authorities that prove the time of a signature, ready to verify.
+pub struct TrustedRoot {
+    verifier: Verifier,
+    has_logs: bool,
+    has_certificate_logs: bool,
+}
+
+/// Who signed, as a certificate of a trusted authority says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertifiedSigner {
+    /// An e-mail address or a URI, such as that of a workflow.
+    pub identity: String,
+    /// Issuer of that identity.
+    pub issuer: String,
+}
+
+/// The digest of what a statement is about, in hex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectDigest {
+    Sha256(String),
+    Sha512(String),
+}
+
+impl SubjectDigest {
+    fn artifact(&self) -> Result<Artifact<'static>, sigstore_verify::types::Error> {
+        let digest = match self {
+            SubjectDigest::Sha256(hex) => ArtifactDigest::sha256(Sha256Hash::from_hex(hex)?),
+            SubjectDigest::Sha512(hex) => ArtifactDigest::new(HashAlgorithm::Sha2512, Sha512Hash::from_hex(hex)?)?,
+        };
+        Ok(Artifact::Digest(digest))
+    }
+}
+
+impl TrustedRoot {
+    /// Reads a trusted root, in the JSON of Sigstore.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<TrustedRoot, String> {
+        let root = sigstore_verify::trust_root::TrustedRoot::from_json(text)
+            .map_err(|error| format!("is no trusted root in JSON: {error}"))?;
+        if root.certificate_authorities.is_empty() {
+            return Err("has no certificate authority".into());
+        }
+        if root.tlogs.is_empty() && root.timestamp_authorities.is_empty() {
+            return Err(
+                "has neither a transparency log nor a timestamp authority to prove when something was signed".into()
+            );
+        }
+        let verifier = Verifier::new(&root).map_err(|error| format!("does not verify anything: {error}"))?;
+        Ok(TrustedRoot { verifier, has_logs: !root.tlogs.is_empty(), has_certificate_logs: !root.ctlogs.is_empty() })
+    }
+
+    /// Who signed the statement of a bundle, in JSON, which is about a file with that digest.
+    ///
+    /// # Errors
+    /// Why it proves nothing.
+    pub fn signer(&self, bundle: &str, subject: &SubjectDigest) -> Result<CertifiedSigner, String> {
+        let bundle = Bundle::from_json(bundle).map_err(|error| error.to_string())?;
+        let artifact = subject.artifact().map_err(|error| error.to_string())?;
+        let verified = self.verify(artifact, &bundle, VerificationPolicy::any_identity());
+        let verified = verified.map_err(|error| error.to_string())?;
+        let identity = verified.identity().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
+        let issuer = verified.issuer().unwrap_or_default().to_owned();
+        if identity.is_empty() || issuer.is_empty() {
+            return Err("its certificate names no identity with an issuer".into());
+        }
+        Ok(CertifiedSigner { identity, issuer })
+    }
+
+    /// Verifies a bundle, with as much of a proof as the root has authorities for.
+    pub(crate) fn verify(
+        &self,
+        artifact: Artifact<'_>,
+        bundle: &Bundle,
+        policy: VerificationPolicy,
+    ) -> Result<VerificationResult, Error> {
+        let policy = if self.has_logs { policy } else { policy.skip_tlog_unsafe() };
+        let policy = if self.has_certificate_logs { policy } else { policy.skip_sct() };
+        self.verifier.verify(artifact, bundle, &policy)
+    }
+}
