@@ -43,6 +43,8 @@ pub struct Settings {
     pub terms: Vec<TermsDocument>,
     /// Whether an organization must accept them all before anything in it is changed.
     pub terms_required: bool,
+    /// Whether an organization needs an entitlement for each ecosystem whose packages it uses.
+    pub entitlements_required: bool,
     /// Domains of e-mail providers that anyone has an address at, in lower case: they stand for no organization.
     pub blocked_email_domains: Vec<String>,
     /// Whether a mail relay is configured.

@@ -69,6 +69,10 @@ pub struct Options {
     /// Public address of the library front ends [default: <base URL>/libraries]
     #[arg(long, env = "BOWLINE_LIBRARIES_URL", value_name = "URL")]
     pub libraries_url: Option<String>,
+    /// Organizations use packages of the ecosystems alone that they have an entitlement for
+    #[arg(long, env = "BOWLINE_ENTITLEMENTS_REQUIRED")]
+    #[serde(default)]
+    pub entitlements_required: bool,
     /// Trusted root of Sigstore, in JSON, by which attestations of published packages are verified [default: none, they are
     /// stored unverified]
     #[arg(long, env = "BOWLINE_SIGSTORE_TRUST_ROOT", value_name = "FILE")]

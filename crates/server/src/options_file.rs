@@ -93,6 +93,7 @@ impl Options {
             // Only the file has these.
             operator_providers: file.operator_providers,
             log_format: self.log_format.or(file.log_format),
+            entitlements_required: self.entitlements_required || file.entitlements_required,
             terms_required: self.terms_required || file.terms_required,
             terms: if self.terms.is_empty() { file.terms } else { self.terms },
             blocked_email_domains: if self.blocked_email_domains.is_empty() {

@@ -47,6 +47,7 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         operator_issuers: options.operator_providers.iter().map(|provider| provider.issuer.clone()).collect(),
         terms: terms::documents(options)?,
         terms_required: options.terms_required,
+        entitlements_required: options.entitlements_required,
         blocked_email_domains: options.blocked_email_domains(),
         sends_mail: options.smtp_url.is_some(),
         is_demo: demo_directory::is_demo(options),

@@ -12,6 +12,7 @@ mod attestations;
 mod cargo;
 mod cargo_changes;
 mod documents;
+mod entitled;
 mod facts;
 mod files;
 mod gate;

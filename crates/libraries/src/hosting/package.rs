@@ -20,7 +20,7 @@ use super::served::ServedVersion;
 use super::serving::FileName;
 use super::upstream_files::MissingFile;
 use super::views::View;
-use super::{Hosting, own_names, upstream_files, upstreams};
+use super::{Hosting, entitled, own_names, upstream_files, upstreams};
 use crate::ecosystems::Language;
 use crate::malware;
 
@@ -264,11 +264,12 @@ pub(super) async fn requestable(
     if own_names::is_own(tx, organization, language, name).await? {
         return Ok(Vec::new());
     }
-    let rows = upstreams::of_organization(tx, organization.as_str()).await?;
-    rows.iter()
-        .filter(|row| row.language == language)
-        .map(|row| UpstreamAccess::of(row, &hosting.pipeline.vault))
-        .collect()
+    let mut rows = upstreams::of_organization(tx, organization.as_str()).await?;
+    rows.retain(|row| row.language == language);
+    if hosting.pipeline.settings.entitlements_required && !rows.is_empty() {
+        entitled::require_upstreams(tx, organization, language).await?;
+    }
+    rows.iter().map(|row| UpstreamAccess::of(row, &hosting.pipeline.vault)).collect()
 }
 
 pub(super) fn silent(upstream: &UpstreamAccess) -> Error {
