@@ -49,7 +49,8 @@ pub(crate) struct State {
     pub(crate) pages: BTreeMap<String, Vec<Value>>,
     /// Documents of npm, by package.
     pub(crate) documents: BTreeMap<String, Value>,
-    files: BTreeMap<String, Vec<u8>>,
+    /// By name.
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// Answered in place of pages.
     pub(crate) status: Option<u16>,
     pub(crate) fault: Option<Fault>,
@@ -204,8 +205,9 @@ impl FakeIndex {
         }
     }
 
-    /// A file whose second half waits.
+    /// A file whose last quarter waits.
     fn stalling(&self, bytes: &[u8]) -> Response {
+        let length = [("content-length", bytes.len().to_string())];
         let (first, second) = bytes.split_at(bytes.len() * 3 / 4);
         let (index, second) = (self.clone(), Bytes::from(second.to_vec()));
         let later = async move {
@@ -214,7 +216,7 @@ impl FakeIndex {
             }
             Ok(second)
         };
-        Body::from_stream(ok(vec![first.to_vec()]).chain(stream::once(later))).into_response()
+        (length, Body::from_stream(ok(vec![first.to_vec()]).chain(stream::once(later)))).into_response()
     }
 }
 

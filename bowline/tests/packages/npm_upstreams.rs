@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{Actor, TestServer, each_engine};
+use bowline_testkit::tarball::tarball;
+use bowline_testkit::{Actor, TestServer, each_engine, npm};
 use serde_json::{Value, json};
 
 use crate::fake_index::{FakeIndex, Fault};
@@ -89,6 +90,62 @@ async fn no_wrong_tarball_is_stored(server: &TestServer) {
     }
     index.state().fault = None;
     assert_eq!(client.npm_file(server, &document, "1.0.0").await.body, bytes);
+}
+
+/// A package of npm of some 300 KB, which do not compress.
+fn large() -> Vec<u8> {
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    let manifest = npm::manifest("big", "1.0.0").to_string().into_bytes();
+    let files =
+        [("package/package.json".to_owned(), manifest), ("package/noise".to_owned(), noise.take(300_000).collect())];
+    tarball(&files)
+}
+
+async fn a_large_tarball_arrives_while_it_is_fetched(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let bytes = large();
+    index.npm_list(server, ("big", "1.0.0"), 30, bytes.clone());
+    let (_, client, _) = installer(server, &index).await;
+    client.document("big").await;
+    index.state().stalls = true;
+    // No document says how long a tarball is; the response of the upstream does.
+    let mut arriving = client.open_at("big/-/big-1.0.0.tgz").await;
+    let mut first = Vec::new();
+    while first.len() < bytes.len() / 2 {
+        first.extend_from_slice(&arriving.part().await.expect("a part").expect("no error"));
+    }
+    index.state().stalls = false;
+    while let Some(part) = arriving.part().await {
+        first.extend_from_slice(&part.expect("no error"));
+    }
+    assert_eq!(first, bytes);
+    assert_eq!(client.send("GET big/-/big-1.0.0.tgz", &[], &[]).await.body, bytes);
+    assert_eq!(index.seen().len(), 2, "the document and the tarball");
+
+    // Wrong bytes are not completed.
+    let mut wrong = large();
+    let last = wrong.len() - 100;
+    wrong[last] ^= 1;
+    index.npm_list(server, ("big", "1.1.0"), 30, bytes);
+    index.state().files.insert("big-1.1.0.tgz".into(), wrong.clone());
+    server.clock().advance(MINUTES);
+    client.document("big").await;
+    let mut arriving = client.open_at("big/-/big-1.1.0.tgz").await;
+    let (mut size, mut is_cut) = (0, false);
+    while let Some(part) = arriving.part().await {
+        match part {
+            Ok(part) => size += part.len(),
+            Err(_) => is_cut = true,
+        }
+    }
+    assert!(is_cut && size <= wrong.len() - 65_536, "{size}");
+    assert_eq!(client.send("GET big/-/big-1.1.0.tgz", &[], &[]).await.status, 502);
+    let stored = number(server, "SELECT count(*) FROM upstream_files WHERE version = '1.1.0'").await;
+    assert_eq!(stored, 0);
 }
 
 async fn a_stored_tarball_keeps_its_digest(server: &TestServer) {
@@ -204,6 +261,7 @@ each_engine!(
     a_package_of_an_upstream_is_requested_once,
     a_young_version_is_withheld_until_it_is_old_enough,
     no_wrong_tarball_is_stored,
+    a_large_tarball_arrives_while_it_is_fetched,
     a_stored_tarball_keeps_its_digest,
     the_license_of_the_file_counts,
     odd_documents_are_read_as_far_as_they_can_be,

@@ -127,7 +127,11 @@ impl Client {
 
     /// The same while it arrives.
     pub(crate) async fn open(&self, page: &Value, at: usize) -> Streamed {
-        let address = page["files"][at]["url"].as_str().unwrap().strip_prefix("../../").unwrap();
+        self.open_at(page["files"][at]["url"].as_str().unwrap().strip_prefix("../../").unwrap()).await
+    }
+
+    /// What lies at a path, while it arrives.
+    pub(crate) async fn open_at(&self, address: &str) -> Streamed {
         let mut headers = HeaderMap::new();
         let authorization = self.authorization.as_deref().expect("an account");
         headers.insert(AUTHORIZATION, authorization.parse().expect("a header's value"));

@@ -41,7 +41,9 @@ impl PackageHosts {
         }
         let id = hex(&random_bytes::<16>());
         let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
-        let kept = self.stored(fetch, &mut upload, &id, opened).await;
+        // Documents of npm and Cargo's index have no sizes.
+        let size = wanted.size.or(length);
+        let kept = self.stored(fetch, &mut upload, (&id, size), opened).await;
         if kept.is_err() {
             self.abandon(&id).await;
         }
@@ -107,15 +109,20 @@ impl PackageHosts {
         }
     }
 
-    async fn stored(&self, fetch: &Fetch, upload: &mut OpenUpload, id: &str, opened: Opened) -> Result<(), Problem> {
+    async fn stored(
+        &self,
+        fetch: &Fetch,
+        upload: &mut OpenUpload,
+        (id, size): (&str, Option<u64>),
+        opened: Opened,
+    ) -> Result<(), Problem> {
         let wanted = &fetch.file;
         let digest = Digest::parse(&wanted.digest).map_err(|_| Problem::Wrong("has no digest"))?;
         self.content.begin(id)?;
         let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?, fetch };
-        fetch.arrives(tail.tail.follower());
-        // The index of Cargo has no sizes.
         let most = if wanted.language == Language::Cargo { CARGO_ARCHIVE } else { FILE };
-        let limit = wanted.size.unwrap_or(most).min(upload.room().unwrap_or(most)).min(most);
+        fetch.arrives(tail.tail.follower(), size.filter(|size| *size <= most));
+        let limit = size.unwrap_or(most).min(upload.room().unwrap_or(most)).min(most);
         let (quota, is_short_of_room) = (upload.exceeded_quota(), upload.room().is_some_and(|room| room <= limit));
         let growth = Mutex::new(Growth { upload, size: 0, error: None });
         let parts = self.noted(parts(opened), &growth);

@@ -61,9 +61,9 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    /// Lets clients follow the bytes.
-    pub(crate) fn arrives(&self, follower: Follower) {
-        self.phase.send_replace(Phase::Arriving(follower));
+    /// Lets clients follow the bytes. They are so many, where that is known.
+    pub(crate) fn arrives(&self, follower: Follower, size: Option<u64>) {
+        self.phase.send_replace(Phase::Arriving(follower, size));
     }
 
     /// Lets clients that come now wait for the outcome.
@@ -76,7 +76,7 @@ impl Fetch {
 #[derive(Clone)]
 enum Phase {
     Waiting,
-    Arriving(Follower),
+    Arriving(Follower, Option<u64>),
     /// The file is stored, or why it is not.
     Ended(Result<(), Arc<str>>),
 }
@@ -85,14 +85,17 @@ enum Phase {
 struct Following(watch::Receiver<Phase>);
 
 impl Following {
-    /// Waits until the file is stored, or, with `is_early`, until its bytes arrive.
-    async fn arriving(&mut self, is_early: bool) -> Result<Option<Follower>, HostError> {
+    /// Waits until the file is stored, or, with `is_early`, until its bytes arrive and are known to be so many that waiting for
+    /// all of them takes longer.
+    async fn arriving(&mut self, is_early: bool) -> Result<Option<(Follower, u64)>, HostError> {
         loop {
             match &*self.0.borrow_and_update() {
-                Phase::Arriving(follower) if is_early => return Ok(Some(follower.clone())),
+                Phase::Arriving(follower, Some(size)) if is_early && *size > HELD_BACK => {
+                    return Ok(Some((follower.clone(), *size)));
+                }
                 Phase::Ended(Ok(())) => return Ok(None),
                 Phase::Ended(Err(sentence)) => return Err(HostError::Upstream(sentence.as_ref().to_owned())),
-                Phase::Waiting | Phase::Arriving(_) => {}
+                Phase::Waiting | Phase::Arriving(..) => {}
             }
             if self.0.changed().await.is_err() {
                 return Err(HostError::Upstream("the fetch of a file ended without an outcome: try again".into()));
@@ -214,12 +217,10 @@ impl PackageHosts {
                 AvailableFile::Stored(file) => return Ok(FileSource::Stored(file)),
                 AvailableFile::Missing(missing) => missing,
             };
-            let size = missing.size.filter(|size| is_streamed && missing.is_free_to_stream && *size > HELD_BACK);
             let digest = missing.digest.clone();
             let mut following = self.follow((*missing).clone())?;
-            if let Some(follower) = following.arriving(size.is_some()).await?
-                && let Some(size) = size
-            {
+            let is_early = is_streamed && missing.is_free_to_stream;
+            if let Some((follower, size)) = following.arriving(is_early).await? {
                 self.hosting.note_streamed(&missing);
                 return Ok(FileSource::Arriving { digest, size, follower });
             }
