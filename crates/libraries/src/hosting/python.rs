@@ -76,7 +76,8 @@ impl Hosting {
     }
 
     /// The page of a project of a view, by any spelling of its name, in a form that `render` makes, with addresses of statements
-    /// below `base`. It is made again once something that it shows has changed. Beside it, microseconds since its upstream confirmed it, if that cannot be asked.
+    /// below `base`. It is made again once something that it shows has changed. Beside it, microseconds since its upstream
+    /// confirmed it, if that cannot be asked.
     ///
     /// # Errors
     /// The caller may not read there, it is not there, no one knows, or a policy withholds all of it.
