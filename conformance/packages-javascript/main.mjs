@@ -8,10 +8,12 @@
 //   JAVASCRIPT_WHOLE=1         all versions of the clients instead of the newest ones
 //   UPDATE_GOLDEN=1            write the table of what each client prints again; it is that of JAVASCRIPT_WHOLE
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { call, check, checks, owned, refuseVulnerable } from '../lib.mjs';
 
 const { BASE_URL, BOWLINE, JAVASCRIPT, JAVASCRIPT_WHOLE, OPERATOR_TOKEN, UPDATE_GOLDEN } = process.env;
@@ -93,6 +95,39 @@ function publish(program, at, manifest, ...more) {
   const directory = project(at, { license: 'MIT', main: 'index.js', ...manifest });
   writeFileSync(join(directory, 'index.js'), `module.exports = ${JSON.stringify(manifest.version)};\n`);
   return program(['publish', ...more], directory);
+}
+
+/** The response to a request of an owner for a path of the registry, or for an address. */
+function request(at, path, method = 'GET', body = undefined) {
+  const authorization = `Basic ${Buffer.from(`${at.user}:${at.password}`).toString('base64')}`;
+  return fetch(new URL(path, at.url), { method, headers: { authorization, 'content-type': 'application/json' }, body: body && JSON.stringify(body) });
+}
+
+const PROVENANCE = 'https://slsa.dev/provenance/v1';
+const hash = (algorithm, bytes, form) => createHash(algorithm).update(bytes).digest(form);
+
+/** A bundle of Sigstore about the file of a version. Certificate and signature are only base64. */
+function bundle(name, version, bytes) {
+  const base64 = (text) => Buffer.from(text).toString('base64');
+  const subject = [{ name: `pkg:npm/${name.replace('@', '%40')}@${version}`, digest: { sha512: hash('sha512', bytes, 'hex') } }];
+  const payload = base64(JSON.stringify({ _type: 'https://in-toto.io/Statement/v1', subject, predicateType: PROVENANCE, predicate: {} }));
+  return {
+    mediaType: 'application/vnd.dev.sigstore.bundle.v0.3+json',
+    verificationMaterial: { certificate: { rawBytes: base64('certificate') }, tlogEntries: [{ logIndex: '1' }] },
+    dsseEnvelope: { payload, payloadType: 'application/vnd.in-toto+json', signatures: [{ sig: base64('signature'), keyid: '' }] },
+  };
+}
+
+/** Publishes a file with a statement by the document that `npm publish --provenance-file` sends. */
+function publishWithStatement(at, manifest, bytes, statement) {
+  const { name, version } = manifest;
+  const dist = { integrity: `sha512-${hash('sha512', bytes, 'base64')}`, shasum: hash('sha1', bytes, 'hex') };
+  const data = JSON.stringify(statement);
+  const attachments = {
+    [`${name}-${version}.tgz`]: { content_type: 'application/octet-stream', data: bytes.toString('base64'), length: bytes.length },
+    [`${name}-${version}.sigstore`]: { content_type: statement.mediaType, data, length: data.length },
+  };
+  return request(at, name.replace('/', '%2f'), 'PUT', { _id: name, name, 'dist-tags': { latest: version }, versions: { [version]: { ...manifest, dist } }, access: null, _attachments: attachments });
 }
 
 /** What a client showed of a sentence: the lines that have a part of it, without what differs from run to run. */
@@ -208,6 +243,41 @@ try {
   check('a version that was taken back is not published again', again.status !== 0, again.text);
   row('publish what was taken back', 'npm 12.2.2', again, 'deleted', 'stays used');
 
+  // ---- with signed statements --------------------------------------------------------------------------
+  // npm verifies a bundle by the roots of Sigstore's public repository before it sends it, and has no option for other
+  // roots: the document is sent by hand. The server has no trusted root, and stores it without verifying its signature.
+  const attested = { name: '@bwl/attested', version: '1.0.0', license: 'MIT' };
+  const source = project(own, attested);
+  const packed = npm12(['pack'], source);
+  check('npm packs a package', packed.status === 0, packed.text);
+  const bytes = readFileSync(join(source, readdirSync(source).find((file) => file.endsWith('.tgz'))));
+  const statement = bundle(attested.name, attested.version, bytes);
+  const refused = await publishWithStatement(own, attested, bytes, bundle(attested.name, '1.0.1', bytes));
+  const sentence = await refused.text();
+  check('a version is not published with a statement about another one', refused.status === 400 && sentence.includes('is not about pkg:npm/@bwl/attested@1.0.0'), sentence);
+  check('nothing of it is there', (await request(own, '@bwl%2fattested')).status === 404);
+  const accepted = await publishWithStatement(own, attested, bytes, statement);
+  check('a version is published with its provenance, which is not verified', accepted.status === 201 && /not verified/.test(accepted.headers.get('npm-notice')), await accepted.text());
+  const address = `${own.url}-/npm/v1/attestations/@bwl/attested@1.0.0`;
+  // Clients take provenance in a document for trust, and pnpm verifies none: what the server did not verify is not in it.
+  const { dist } = (await (await request(own, '@bwl%2fattested')).json()).versions['1.0.0'];
+  check('a document does not name what was not verified', !('attestations' in dist), JSON.stringify(dist));
+  // `npm audit signatures` begins with Sigstore's public repository, too. These are the parts that it verifies.
+  const listed = await request(own, address);
+  const { attestations } = await listed.json();
+  check('the provenance is served as it was sent', listed.headers.get('x-bowline-attestations') === 'unverified' && isDeepStrictEqual(attestations, [{ predicateType: PROVENANCE, bundle: statement, signer: null }]), JSON.stringify(attestations));
+  check('the provenance is about the file of the document', dist.integrity === `sha512-${hash('sha512', bytes, 'base64')}`, JSON.stringify(dist));
+  check('the provenance needs credentials', (await fetch(address)).status === 401);
+  check('npm publishes the next version without provenance', publish(npm12, own, { ...attested, version: '1.1.0' }).status === 0);
+  for (const [client, how] of Object.entries(clients)) {
+    const outcome = install(how, own, { '@bwl/attested': '1.0.0' });
+    check(`${client} installs a version with provenance`, outcome.status === 0 && installed(outcome.directory, '@bwl/attested') === '1.0.0', outcome.text);
+    if (!client.startsWith('pnpm')) continue;
+    const strict = { ...how, install: [...how.install, '--config.trust-policy=no-downgrade'] };
+    const next = install(strict, own, { '@bwl/attested': '1.1.0' });
+    check(`${client} loses no trust that was not verified`, next.status === 0 && installed(next.directory, '@bwl/attested') === '1.1.0', next.text);
+  }
+
   // ---- from an upstream: the registry of another organization ------------------------------------------
   const outside = await owned('outscripters', 'walk-javascript-outside');
   for (const version of ['1.0.0', '1.1.0']) {
@@ -284,7 +354,7 @@ try {
     check(`${client} installs what is locked once there is no cooldown`, outcome.status === 0 && installed(ofUpstream[client], 'bwl-outer') === '1.1.0', outcome.text);
   }
   // As of the time when the first version had been published, and the second one had not.
-  const document = await (await fetch(`${own.url}bwl-outer`, { headers: { authorization: `Basic ${Buffer.from(account).toString('base64')}` } })).json();
+  const document = await (await request(own, 'bwl-outer')).json();
   const then = document.time['1.0.0'];
   const few = JAVASCRIPT_WHOLE ? clients : { 'npm 12.2.2': clients['npm 12.2.2'] };
   for (const [client, how] of Object.entries(few)) {

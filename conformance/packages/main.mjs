@@ -7,10 +7,12 @@
 //   PYTHON                     directory with the virtual environments `venv`, `old`, `poetry` and `pdm`
 //   UPDATE_GOLDEN=1            write the table of what each client prints again
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { copyFileSync, mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { call, check, checks, owned, refuseVulnerable } from '../lib.mjs';
 
 const { BASE_URL, BOWLINE, PYTHON, UPDATE_GOLDEN } = process.env;
@@ -58,6 +60,25 @@ function twine(owner, files, ...more) {
 
 function uvPublish(owner, files, ...more) {
   return run(program('uv'), ['publish', '--publish-url', `${BASE_URL}/libraries/python/legacy/`, '--username', owner.identity, '--password', owner.upstream, '--trusted-publishing', 'never', ...more, ...files]);
+}
+
+const PROVENANCE = 'https://slsa.dev/provenance/v1';
+
+/** Writes an attestation (PEP 740) beside a file, about this file or another one. Certificate and signature are only base64. */
+function attest(file, about = file) {
+  const sha256 = createHash('sha256').update(readFileSync(about)).digest('hex');
+  const statement = { _type: 'https://in-toto.io/Statement/v1', subject: [{ name: basename(about), digest: { sha256 } }], predicateType: PROVENANCE, predicate: {} };
+  const base64 = (text) => Buffer.from(text).toString('base64');
+  const attestation = { version: 1, verification_material: { certificate: base64('certificate'), transparency_entries: [{ logIndex: '1' }] }, envelope: { statement: base64(JSON.stringify(statement)), signature: base64('signature') } };
+  const beside = `${file}.publish.attestation`;
+  writeFileSync(beside, JSON.stringify(attestation));
+  return { beside, attestation };
+}
+
+/** The response to a request of an owner for a path of the index, or for an address. */
+function get(owner, path, accept) {
+  const authorization = `Basic ${Buffer.from(`${owner.identity}:${owner.upstream}`).toString('base64')}`;
+  return fetch(new URL(path, `${BASE_URL}/libraries/python/`), { headers: { accept, authorization } });
 }
 
 /** A directory with a project of this dependency, and the index as its only source. */
@@ -174,6 +195,51 @@ try {
     check(`${kind} locks and installs`, installed.status === 0, installed.text);
   }
 
+  // ---- with signed statements --------------------------------------------------------------------------
+  // The server has no trusted root: it stores attestations without verifying their signatures.
+  const [plain] = second.filter((file) => file.endsWith('.whl'));
+  const publishers = {
+    'twine 6.2.0': (file, beside) => twine(owner, [file, beside], '--attestations'),
+    // uv sends attestations that are among its arguments, not all that lie beside a file.
+    'uv 0.13.9': (file, beside) => uvPublish(owner, [file, beside]),
+  };
+  for (const [client, publish] of Object.entries(publishers)) {
+    const name = `bwl-attested-by-${client.split(' ')[0]}`;
+    const [wheel] = make(name, '1.0', 'License-Expression: MIT').filter((file) => file.endsWith('.whl'));
+    const of = basename(wheel);
+    const other = publish(wheel, attest(wheel, plain).beside);
+    check(`${client} shows that an attestation is of another file`, other.status !== 0 && other.text.includes(`attestation 1 is not about ${of}`), other.text);
+    row('publish with an attestation of another file', client, other, 'is not about');
+    check(`a file that ${client} sends with an attestation of another file is not published`, (await get(owner, `simple/${name}/`, '*/*')).status === 404);
+    const { beside, attestation } = attest(wheel);
+    const published = publish(wheel, beside);
+    check(`${client} publishes a wheel with an attestation`, published.status === 0, published.text);
+    check(`${client} publishes the same wheel and attestation again`, publish(wheel, beside).status === 0);
+    // uv shows no text of a success.
+    if (client.startsWith('twine')) {
+      const verbose = twine(owner, [wheel, beside], '--attestations', '--verbose');
+      check(`${client} --verbose shows that the attestation is not verified`, verbose.status === 0 && verbose.text.includes('not verified: this server has no trusted root'), verbose.text);
+    }
+    const late = publish(plain, attest(plain).beside);
+    check(`${client} does not add an attestation to a published file`, late.status !== 0, late.text);
+    row('publish an attestation of a published file', client, late, 'already exists');
+
+    const page = await (await get(owner, `simple/${name}/`, 'application/vnd.pypi.simple.v1+json')).json();
+    const address = page.files[0].provenance;
+    check(`the page of ${name} has the address of the provenance`, address === `${BASE_URL}/libraries/python/integrity/${name}/1.0/${of}/provenance`, JSON.stringify(page));
+    const html = await (await get(owner, `simple/${name}/`, 'text/html')).text();
+    check(`the page of ${name} has it in HTML`, html.includes(`data-provenance="${address}"`), html);
+    const response = await get(owner, address, 'application/vnd.pypi.integrity.v1+json');
+    const provenance = await response.json();
+    const expected = { version: 1, attestation_bundles: [{ publisher: { kind: 'unverified', claims: null }, attestations: [attestation] }] };
+    check(`the provenance of ${name} has the attestation, which is not verified`, response.headers.get('x-bowline-attestations') === 'unverified' && isDeepStrictEqual(provenance, expected), JSON.stringify(provenance));
+    check(`the provenance of ${name} needs credentials`, (await fetch(address)).status === 401);
+  }
+  for (const [client, install] of Object.entries(installers)) {
+    const outcome = install(own, 'bwl-attested-by-twine', 'bwl-attested-by-uv');
+    check(`${client} installs wheels with attestations`, outcome.status === 0, outcome.text);
+  }
+
   // ---- configured by the command line, with the account in .netrc -------------------------------------
   const home = join(work, 'home');
   for (const client of ['pip', 'uv', 'pdm', 'poetry', 'twine']) {
@@ -200,6 +266,33 @@ try {
   for (const file of files) copyFileSync(file, join(ofPoetry, 'dist', basename(file)));
   const byPoetry = run(join(PYTHON, 'poetry/bin/poetry'), ['publish', '-n', '-r', 'bowline', '--dist-dir', 'dist'], { ...configured, POETRY_HTTP_BASIC_BOWLINE_USERNAME: owner.identity, POETRY_HTTP_BASIC_BOWLINE_PASSWORD: owner.upstream }, ofPoetry);
   check('poetry publishes by its file', byPoetry.status === 0, byPoetry.text);
+
+  // ---- with tokens of a sign-in, from the keyring -----------------------------------------------------
+  const person = join(work, 'person');
+  const links = join(person, 'bin');
+  mkdirSync(links, { recursive: true });
+  const keyring = { HOME: person, PATH: `${links}:${process.env.PATH}`, NETRC: '/dev/null', PIP_KEYRING_PROVIDER: 'subprocess', UV_KEYRING_PROVIDER: 'subprocess', UV_NO_CONFIG: '0' };
+  for (const args of [['context', 'set', 'here', '--api', BASE_URL], ['libraries', 'configure', 'keyring', '--directory', links], ['libraries', 'configure', 'uv', '--write']]) {
+    const outcome = run(BOWLINE, args, keyring);
+    check(`bowline ${args.slice(0, 3).join(' ')} succeeds`, outcome.status === 0, outcome.text);
+  }
+  const simple = `${BASE_URL}/libraries/python/simple/`;
+  const byKeyring = {
+    'pip 26.3': () => run(program('pip'), ['install', '--no-deps', '--no-cache-dir', '--retries', '0', '--target', target(), '--index-url', simple, 'bwl-example'], keyring),
+    'pip 23.2.1': () => run(join(PYTHON, 'old/bin/pip'), ['install', '--no-deps', '--no-cache-dir', '--retries', '0', '--target', target(), '--index-url', simple.replace('://', '://_token@'), 'bwl-example'], keyring),
+    'uv 0.13.9': () => run(program('uv'), ['pip', 'install', '--no-deps', '--no-cache', '--python', program('python'), '--target', target(), 'bwl-example'], keyring),
+  };
+  for (const [client, install] of Object.entries(byKeyring)) {
+    const outcome = install();
+    check(`${client} gets no token without a sign-in`, outcome.status !== 0, outcome.text);
+    if (client !== 'pip 26.3') check(`${client} shows how to sign in`, outcome.text.includes('sign in with: bowline auth login'), outcome.text);
+  }
+  const signedIn = run(BOWLINE, ['auth', 'login', '--identity', owner.identity, '--identity-token', owner.upstream], keyring);
+  check('a person signs in', signedIn.status === 0, signedIn.text);
+  for (const [client, install] of Object.entries(byKeyring)) {
+    const outcome = install();
+    check(`${client} installs with a token from the keyring`, outcome.status === 0 && /bwl[-_]example[-=]+1\.1/.test(outcome.text), outcome.text);
+  }
 
   // ---- from an upstream: the index of another organization ---------------------------------------------
   const outside = await owned('outsiders', 'walk-packages-outside');
@@ -266,7 +359,7 @@ try {
     check(`${client} installs once there is no cooldown`, outcome.status === 0, outcome.text);
   }
   // As of the time when the first version had been published, and the second one had not.
-  const page = await (await fetch(`${BASE_URL}/libraries/python/simple/bwl-outer/`, { headers: { accept: 'application/vnd.pypi.simple.v1+json', authorization: `Basic ${Buffer.from(`${owner.identity}:${owner.upstream}`).toString('base64')}` } })).json();
+  const page = await (await get(owner, 'simple/bwl-outer/', 'application/vnd.pypi.simple.v1+json')).json();
   const wheel = page.files.find(({ filename }) => filename === 'bwl_outer-1.0-py3-none-any.whl');
   const then = wheel['upload-time'];
   for (const [client, install] of Object.entries(installers)) {

@@ -147,6 +147,9 @@ async fn without_a_trusted_root_they_are_stored_unverified(engine: Engine) {
     assert!(published.status == 201 && notice.contains("not verified"), "{notice}");
     let listed = npm.send("GET -/npm/v1/attestations/foo@1.0.0", &[], &[]).await;
     assert_eq!(listed.json()["attestations"][0]["signer"], json!(null));
+    let shown = npm.document("foo").await;
+    let dist = &shown["versions"]["1.0.0"]["dist"];
+    assert_eq!(dist.get("attestations"), None, "clients take what a document names for trust");
     server.stop().await;
 }
 
@@ -217,6 +220,7 @@ async fn npm_refuses_what_is_not_the_provenance_of_the_version(engine: Engine) {
         (with("foo-1.0.0.sigstore", json!({ "data": "no JSON" })), "the statement beside the file is no JSON"),
         (with("foo-1.0.0.sigstore", json!({ "data": "x".repeat(262_145) })), "has more than 262144 bytes"),
         (with("foo-1.0.0.sigstore", json!({})), "the statement beside the file is no JSON"),
+        (with("foo-1.0.0.sigstore", json!({ "data": "{}" })), "must have one of certificate"),
         (with("second.sigstore", of(&sigstore, "1.0.0")), "nor one statement about it"),
         (with("foo-1.0.0.sbom", of(&sigstore, "1.0.0")), "is neither the package (.tgz) nor one statement"),
         (alone, "is no package (.tgz): send the package with it"),
@@ -248,7 +252,11 @@ async fn attestations_neither_change_nor_outlive_their_file(engine: Engine) {
     assert_eq!(deleted.status, 200, "{}", deleted.text());
     assert_eq!(number(&server, "SELECT count(*) FROM hosted_attestations").await, 0);
     let gone = client.send(&format!("GET {}", integrity("1.0", "provenance")), &[], &[]).await;
-    assert!(sentence(&gone, 404).contains("an attestation of foo-1.0-py3-none-any.whl"), "{}", gone.text());
+    assert!(
+        sentence(&gone, 404).contains("foo-1.0-py3-none-any.whl of foo 1.0 has no attestations here"),
+        "{}",
+        gone.text()
+    );
     server.stop().await;
 }
 

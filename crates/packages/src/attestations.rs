@@ -12,6 +12,8 @@ const IN_TOTO: &str = "application/vnd.in-toto+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// Types of statements; the second is that of older clients of npm.
 const STATEMENTS: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
+/// Who signed, in one of three forms.
+const SIGNERS: [&str; 3] = ["certificate", "x509CertificateChain", "publicKey"];
 /// Statements about one file.
 const STATEMENTS_OF_FILE: usize = 10;
 /// Characters of a predicate type.
@@ -83,6 +85,7 @@ pub fn npm_attestation(text: &str, package: &str, version: &str, sha512: &str) -
     let parsed = |text: &str| PackageUrl::parse(text).ok();
     let is_name = |name: &str| parsed(name).is_some_and(|named| Some(named) == parsed(&purl));
     let subject = Subject { is_name: &is_name, name: &purl, algorithm: "sha512", digest: sha512 };
+    require_one_reading(&bundle).map_err(refused)?;
     let predicate_type = predicate_type(&bundle, &subject).map_err(refused)?;
     let document = bundle.to_string();
     Ok(Attestation { predicate_type, bundle: document.clone(), document })
@@ -115,6 +118,17 @@ fn bundle_of(document: &Value) -> Result<Value, String> {
         "verificationMaterial": { "certificate": { "rawBytes": certificate }, "tlogEntries": entries },
         "dsseEnvelope": { "payload": statement, "payloadType": IN_TOTO, "signatures": [{ "sig": signature }] },
     }))
+}
+
+/// Refuses a bundle with members of which each reader might take another one.
+fn require_one_reading(bundle: &Value) -> Result<(), String> {
+    let material = &bundle["verificationMaterial"];
+    let signers = SIGNERS.iter().filter(|name| !material[**name].is_null()).count();
+    match () {
+        () if !bundle["messageSignature"].is_null() => Err("has a plain signature beside its envelope".into()),
+        () if signers != 1 => Err(format!("must have one of {} in verificationMaterial", SIGNERS.join(", "))),
+        () => Ok(()),
+    }
 }
 
 /// The predicate type of the statement of a bundle, which must be about the subject alone.
@@ -174,7 +188,7 @@ mod tests {
     }
 
     fn of_npm(statement: &Value) -> String {
-        json!({ "mediaType": BUNDLE, "verificationMaterial": {},
+        json!({ "mediaType": BUNDLE, "verificationMaterial": { "certificate": { "rawBytes": "AAAA" } },
                 "dsseEnvelope": { "payload": STANDARD.encode(statement.to_string()), "payloadType": IN_TOTO,
                                   "signatures": [{ "sig": "AAAA" }] } })
         .to_string()
@@ -251,7 +265,23 @@ mod tests {
             assert!(read(name, &sha512).is_err_and(|error| error.contains("is not about")), "{name}");
         }
         assert!(read("pkg:npm/%40acme/app@1.0.0", &"aa".repeat(64)).is_err_and(|error| error.contains("other bytes")));
-        assert!(npm_attestation("{}", "a", "1.0.0", &sha512).is_err_and(|error| error.contains("no envelope")));
+        let good: Value =
+            serde_json::from_str(&of_npm(&statement("pkg:npm/a@1.0.0", "sha512", &sha512))).expect("JSON");
+        let with = |change: &dyn Fn(&mut Value)| {
+            let mut bundle = good.clone();
+            change(&mut bundle);
+            npm_attestation(&bundle.to_string(), "a", "1.0.0", &sha512)
+        };
+        assert!(with(&|_| ()).is_ok());
+        for (refused, why) in [
+            (with(&|b| b["messageSignature"] = json!({ "signature": "AAAA" })), "a plain signature"),
+            (with(&|b| b["verificationMaterial"]["publicKey"] = json!({ "hint": "k" })), "must have one of"),
+            (with(&|b| b["verificationMaterial"] = json!({})), "must have one of"),
+            (with(&|b| b["dsseEnvelope"] = json!(null)), "no envelope"),
+            (with(&|b| b["dsseEnvelope"]["payloadType"] = json!("text/plain")), "no envelope"),
+        ] {
+            assert!(refused.as_ref().is_err_and(|error| error.contains(why)), "{why}: {refused:?}");
+        }
         assert!(npm_attestation("[", "a", "1.0.0", &sha512).is_err_and(|error| error.contains("no JSON")));
     }
 }

@@ -1,7 +1,12 @@
 //! A trusted root of Sigstore: who certifies signers, and what proves when they signed.
 
-use sigstore_verify::types::{Artifact, ArtifactDigest, Bundle, HashAlgorithm, Sha256Hash, Sha512Hash};
+use sigstore_verify::types::{
+    Artifact, ArtifactDigest, Bundle, HashAlgorithm, Sha256Hash, Sha512Hash, SignatureContent,
+};
 use sigstore_verify::{Error, VerificationPolicy, VerificationResult, Verifier};
+
+/// Maximum bytes of an identity or issuer.
+const LONGEST_NAME: usize = 2048;
 
 /// Certificate authorities with the logs or timestamp authorities that prove the time of a signature, ready to verify.
 pub struct TrustedRoot {
@@ -62,13 +67,16 @@ impl TrustedRoot {
     /// Why it proves nothing.
     pub fn signer(&self, bundle: &str, subject: &SubjectDigest) -> Result<CertifiedSigner, String> {
         let bundle = Bundle::from_json(bundle).map_err(|error| error.to_string())?;
+        if !matches!(bundle.content, SignatureContent::DsseEnvelope(_)) {
+            return Err("it has no statement in an envelope".into());
+        }
         let artifact = subject.artifact().map_err(|error| error.to_string())?;
         let verified = self.verify(artifact, &bundle, VerificationPolicy::any_identity());
         let verified = verified.map_err(|error| error.to_string())?;
         let identity = verified.identity().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
         let issuer = verified.issuer().unwrap_or_default().to_owned();
-        if identity.is_empty() || issuer.is_empty() {
-            return Err("its certificate names no identity with an issuer".into());
+        if !is_plain(&identity) || !is_plain(&issuer) {
+            return Err("its certificate names no identity with an issuer, in printable characters".into());
         }
         Ok(CertifiedSigner { identity, issuer })
     }
@@ -84,4 +92,9 @@ impl TrustedRoot {
         let policy = if self.has_certificate_logs { policy } else { policy.skip_sct() };
         self.verifier.verify(artifact, bundle, &policy)
     }
+}
+
+/// Whether people can read a name, and databases store it.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST_NAME && !name.chars().any(char::is_control)
 }

@@ -2,14 +2,14 @@
 //!
 //! The front verifies them while a file is published. They come and go with their file, and do not change.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bowline_contract::bowline::libraries::v1::HostedAttestation;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_registry::trusted_root::CertifiedSigner;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::package::{absent_then, hosted, repository};
+use super::package::{hosted, repository};
 use super::protocols::Protocol;
 use super::publishing::NewFile;
 use super::views::View;
@@ -65,7 +65,12 @@ impl Hosting {
             let (client, path, package, version, named) = of.clone();
             Box::pin(async move {
                 let view = View::open::<P>(tx, &client, path.as_deref()).await?;
-                let absent = || absent_then(&format!("an attestation of {}", named.name), view.moment);
+                let absent = || {
+                    Error::new(
+                        Reason::NotFound,
+                        format!("{} of {package} {version} has no attestations here", named.name),
+                    )
+                };
                 let repository = repository(tx, &view, &package).await?.ok_or_else(absent)?.uid;
                 let package = hosted(tx, &repository, &package).await?;
                 let file = package
@@ -86,23 +91,26 @@ async fn of_file(tx: &mut ReadTx, repository: &Uidp, package: &str, file: &str) 
         .await
 }
 
-/// The files of a package that have statements, each with the predicate type of its provenance; empty if it has none.
-pub(super) async fn provenance_of_package(
+/// The files of a package that have statements.
+pub(super) async fn attested_files(tx: &mut ReadTx, repository: &Uidp, package: &str) -> Result<HashSet<String>> {
+    let sql = "SELECT DISTINCT file FROM hosted_attestations WHERE repository = $1 AND package = $2";
+    let params = [Value::from(repository.as_str()), Value::from(package)];
+    let rows = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// The files of a package that have verified provenance, each with its predicate type. Clients of npm take what a document names
+/// for trust, and verify it not at all or later.
+pub(super) async fn verified_provenance(
     tx: &mut ReadTx,
     repository: &Uidp,
     package: &str,
 ) -> Result<HashMap<String, String>> {
-    let sql = "SELECT file, predicate_type FROM hosted_attestations WHERE repository = $1 AND package = $2";
+    let sql = "SELECT file, predicate_type FROM hosted_attestations
+               WHERE repository = $1 AND package = $2 AND identity IS NOT NULL";
     let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
-    let mut files: HashMap<String, String> = HashMap::new();
-    for (file, predicate_type) in tx.query(sql, &[Value::from(repository.as_str()), Value::from(package)], read).await?
-    {
-        let provenance = files.entry(file).or_default();
-        if predicate_type.starts_with(PROVENANCE) {
-            *provenance = predicate_type;
-        }
-    }
-    Ok(files)
+    let rows = tx.query(sql, &[Value::from(repository.as_str()), Value::from(package)], read).await?;
+    Ok(rows.into_iter().filter(|(_, predicate_type)| predicate_type.starts_with(PROVENANCE)).collect())
 }
 
 /// Stores the statements about a new file.

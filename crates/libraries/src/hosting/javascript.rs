@@ -61,7 +61,7 @@ pub struct PackumentVersion {
     pub signatures: String,
     /// What those who install it are warned of.
     pub deprecated: Option<String>,
-    /// Predicate type of the provenance that is here; empty without.
+    /// Predicate type of its provenance, if that is here and was verified; else empty.
     pub provenance: String,
 }
 
@@ -159,7 +159,7 @@ impl PageContent for Packument {
         };
         let mut provenance = HashMap::new();
         if package.is_hosted() {
-            provenance = attestations::provenance_of_package(tx, repository, name).await?;
+            provenance = attestations::verified_provenance(tx, repository, name).await?;
         }
         let refused = gate.refused(&package, now)?;
         let mut packument = Packument {

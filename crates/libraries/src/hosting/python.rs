@@ -118,9 +118,9 @@ impl PageContent for Project {
     async fn load(tx: &mut ReadTx, package: Package, gate: Gate, now: Micros) -> Result<Project, HostError> {
         let mut project = project(&package, &gate, now)?;
         if package.is_hosted() {
-            let attested = attestations::provenance_of_package(tx, &package.repository, &package.name).await?;
+            let attested = attestations::attested_files(tx, &package.repository, &package.name).await?;
             for file in &mut project.files {
-                file.is_attested = attested.contains_key(&file.name);
+                file.is_attested = attested.contains(&file.name);
             }
         }
         Ok(project)
