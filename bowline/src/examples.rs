@@ -112,6 +112,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("libraries configure cargo", "libraries configure cargo --group acme/web"),
     ("libraries configure keyring", "libraries configure keyring --directory tools"),
     ("libraries publish go", "libraries publish go v1.2.0 tool"),
+    (
+        "libraries provenance",
+        "libraries provenance pkg:npm/%40acme/app@1.0.0 --group acme/web --bundle\nlibraries provenance pkg:pypi/signed@1.0",
+    ),
     ("libraries check", "libraries check uv.lock --organization acme"),
     ("libraries doctor", "libraries doctor web --libraries-url https://packages.example.com"),
     ("libraries why", "libraries why pkg:npm/left-pad@1.3.0 --organization acme"),

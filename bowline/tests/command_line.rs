@@ -46,6 +46,8 @@ mod organization_refusals;
 mod organization_support;
 #[path = "command_line/previews.rs"]
 mod previews;
+#[path = "command_line/provenance.rs"]
+mod provenance;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/reference.rs"]

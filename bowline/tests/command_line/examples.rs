@@ -10,6 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::examples_table::By::{Machine, Operator, Person};
 use crate::examples_table::{NOT_RUN, STEPS};
+use crate::provenance::publish_signed;
 use crate::reference::mismatch;
 use crate::registry::{push, push_chart, push_with_sbom};
 use crate::resources;
@@ -168,6 +169,10 @@ async fn every_example_of_a_handwritten_command_works() {
             push(&server, &owner, &format!("{organization}/nginx"), "1.0", "example").await;
             let other = push(&server, &owner, &format!("{organization}/nginx"), "1.1", "other").await;
             names.insert("$OTHER", other);
+        }
+        if *path == "libraries provenance" {
+            let actor = server.anonymous().with_token(&ended(&owner.run(&["auth", "token"]).await, 0));
+            publish_signed(&server, &actor, &organization, "signed", "1.0").await;
         }
         if *path == "libraries python list" {
             let actor = server.anonymous().with_token(&ended(&owner.run(&["auth", "token"]).await, 0));

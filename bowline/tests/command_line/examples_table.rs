@@ -129,6 +129,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries blocked", Owner, ""),
     ("libraries why", Owner, ""),
     ("libraries publish go", Owner, "acme.example/tool@v1.2.0: published"),
+    ("libraries provenance", Owner, ""),
     ("libraries check", Owner, ""),
     ("libraries doctor", Machine, ""),
     ("libraries configure pip", Owner, ""),

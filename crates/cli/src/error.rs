@@ -50,6 +50,9 @@ pub enum CliError {
     /// Ways around the package hosts; they were printed.
     #[error("sources of packages beside the package hosts: {0}")]
     Bypassed(usize),
+    /// A version of a package has no signed statements here.
+    #[error("{message}")]
+    NotAttested { message: String, hint: &'static str },
     /// A defect of the program.
     #[error("defect: {0}")]
     Defect(String),
@@ -83,6 +86,7 @@ impl CliError {
             CliError::Bypassed(_) => Some(
                 "remove them, or add an upstream for each with `bowline libraries upstreams set`, so that policies apply".into(),
             ),
+            CliError::NotAttested { hint, .. } => Some((*hint).into()),
             CliError::Refused(_) | CliError::Unknown(_) | CliError::Differs => None,
         }
     }
@@ -100,7 +104,7 @@ impl CliError {
             CliError::Client(error) if error.is_permission_denied() => 4,
             CliError::Client(error) if error.is_transport() => 5,
             CliError::Client(error) if error.is_absent() => 6,
-            CliError::Unknown(_) => 6,
+            CliError::Unknown(_) | CliError::NotAttested { .. } => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,
@@ -207,6 +211,7 @@ mod tests {
             (CliError::from(ClientError::NotTheApi(502)), 5),
             (CliError::from(ClientError::not_found(LookupKind::Other, "no")), 6),
             (refused(5), 6),
+            (CliError::NotAttested { message: "no".into(), hint: "publish" }, 6),
             (refused(6), 1),
             (refused(13), 1),
         ];

@@ -9,6 +9,7 @@
 
 mod ambient;
 mod api;
+mod attestations;
 mod browser;
 mod cache;
 mod contexts;
@@ -29,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use ambient::{Ambient, AmbientCredentials};
 pub use api::Api;
+pub use attestations::{FileStatement, StatementSigner};
 pub use browser::BrowserSignIn;
 pub use cache::{TokenCache, Tokens};
 pub use contexts::{Context, Contexts};
@@ -38,7 +40,7 @@ pub use error::{ClientError, LookupKind};
 pub use headless::HeadlessSignIn;
 pub use issuer::{ExchangeRequest, Issuer, SignInRequest};
 pub use jwt::{Claims, claims};
-pub use package_host::put_file;
+pub use package_host::{get_document, put_file};
 pub use pull_token::{PullToken, PullTokenKey};
 pub use rest::tables;
 pub use stream::Messages;

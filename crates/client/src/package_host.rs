@@ -1,8 +1,12 @@
-//! Publishing to the hosts of packages, which speak protocols of their own.
+//! Publishing to the hosts of packages and reading from them, in protocols of their own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::issuer::parsed;
 use crate::{ClientError, LazyClient};
 
 /// How long a file may take to arrive.
@@ -22,15 +26,90 @@ pub async fn put_file(http: &LazyClient, url: &str, token: &str, bytes: Vec<u8>)
         _ => {}
     }
     let text = response.text().await.map_err(ClientError::transport)?;
+    Err(match code(status) {
+        Some(code) => refused(code, text.trim()),
+        None => ClientError::NotTheApi(status),
+    })
+}
+
+/// Gets a document in JSON of at most so many bytes, as the holder of a token for libraries.
+///
+/// # Errors
+/// No response, one that is larger or no JSON, or the host's refusal.
+pub async fn get_document(
+    http: &LazyClient,
+    url: &str,
+    token: &str,
+    media_type: &str,
+    most: usize,
+) -> Result<Value, ClientError> {
+    let request = http.get()?.get(url).bearer_auth(token).header("accept", media_type);
+    let mut response = request.send().await.map_err(ClientError::transport)?;
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(ClientError::transport)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > most {
+            return Err(ClientError::Transport(format!("the response is larger than {most} bytes")));
+        }
+    }
+    if status == 200 { parsed(&body) } else { Err(problem(status, &body)) }
+}
+
+/// A problem document, which hosts send to those who read.
+#[derive(Deserialize)]
+struct Problem {
+    detail: String,
+}
+
+/// The refusal of a request that reads.
+fn problem(status: u16, body: &[u8]) -> ClientError {
     let code = match status {
-        400 | 405 | 413 => 3,
+        // A policy withholds it, or the caller must name a group.
+        409 => Some(9),
+        502 => Some(14),
+        other => code(other),
+    };
+    match (code, serde_json::from_slice::<Problem>(body)) {
+        (Some(code), Ok(Problem { detail })) => refused(code, &detail),
+        _ => ClientError::NotTheApi(status),
+    }
+}
+
+/// The gRPC code of a status with which hosts refuse.
+fn code(status: u16) -> Option<i32> {
+    Some(match status {
+        400 | 405 | 406 | 413 => 3,
         401 => 16,
         403 => 7,
         404 => 5,
         409 => 6,
         429 => 8,
         503 => 14,
-        other => return Err(ClientError::NotTheApi(other)),
-    };
-    Err(ClientError::Refused { code, message: text.trim().to_owned(), facts: BTreeMap::new() })
+        _ => return None,
+    })
+}
+
+fn refused(code: i32, message: &str) -> ClientError {
+    ClientError::Refused { code, message: message.to_owned(), facts: BTreeMap::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_the_sentence_of_the_problem() {
+        let body = br#"{"type": "about:blank", "status": 404, "detail": "it has no attestations here"}"#;
+        let error = problem(404, body);
+        assert!(error.is_absent() && error.to_string() == "it has no attestations here", "{error:?}");
+        assert!(problem(401, body).is_unauthenticated() && problem(403, body).is_permission_denied());
+        for (status, wanted) in [(409, 9), (502, 14), (503, 14), (406, 3)] {
+            assert!(matches!(problem(status, body), ClientError::Refused { code, .. } if code == wanted), "{status}");
+        }
+        // Not of a package host: a page of a proxy, or a redirect.
+        for (status, body) in [(404, &b"<html>"[..]), (502, &b"{}"[..]), (301, &body[..])] {
+            assert!(matches!(problem(status, body), ClientError::NotTheApi(_)), "{status}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod javascript_lock_files;
 mod lock_files;
 mod malware;
 mod policies;
+mod provenance;
 mod publish;
 mod why;
 
@@ -56,6 +57,8 @@ pub enum LibrariesCommand {
     /// Publish packages of ecosystems whose clients do not
     #[command(subcommand)]
     Publish(publish::PublishCommand),
+    /// Show the signed statements about a version that a group published, and who signed them
+    Provenance(provenance::ProvenanceCommand),
     /// Show what the policy in force would refuse of a lock file; fails if that is anything
     Check(check::CheckCommand),
     /// Show where a project gets packages past the package hosts; fails if anywhere
@@ -84,6 +87,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Import(command) => import::run(command).await,
         LibrariesCommand::Configure(command) => configure::run(command).await,
         LibrariesCommand::Publish(command) => publish::run(command).await,
+        LibrariesCommand::Provenance(command) => provenance::run(command).await,
         LibrariesCommand::Check(command) => check::run(command).await,
         LibrariesCommand::Doctor(command) => doctor::run(command),
         LibrariesCommand::Why(command) => why::run(command).await,
