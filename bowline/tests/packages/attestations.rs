@@ -140,6 +140,10 @@ async fn without_a_trusted_root_they_are_stored_unverified(engine: Engine) {
     // What is not about the file is refused all the same.
     let other = upload(&client, "1.1", &json!([attestation(&sigstore, PROVENANCE, "1.0")]).to_string()).await;
     assert!(sentence(&other, 400).contains("is not about"), "{}", other.text());
+    let forged = statement(&file_name("foo", "1.1"), &[("sha256", &"ab".repeat(32))], PROVENANCE);
+    let forged = json!([Sigstore::attestation(&sigstore.bundle(&SIGNER, &forged))]).to_string();
+    let other = upload(&client, "1.1", &forged).await;
+    assert!(sentence(&other, 400).contains("is about other bytes"), "{}", other.text());
 
     let npm = client_of_npm(&server, &org).await;
     let published = npm.put("foo", &with_statement(&sigstore, "foo", "1.0.0")).await;
