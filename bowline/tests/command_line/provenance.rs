@@ -17,8 +17,13 @@ use crate::support::{Terminal, ended, text};
 const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
 const PUBLISH: &str = "https://docs.pypi.org/attestations/publish/v1";
 const WORKFLOW: &str = "https://github.com/acme/foo/.github/workflows/release.yml@refs/tags/v1";
-const SIGNER: Signer<'_> =
-    Signer { identity: WORKFLOW, issuer: "https://token.actions.githubusercontent.com", at: 1_700_000_000 };
+const REPOSITORY: &str = "https://github.com/acme/foo";
+const SIGNER: Signer<'_> = Signer {
+    identity: WORKFLOW,
+    issuer: "https://token.actions.githubusercontent.com",
+    at: 1_700_000_000,
+    source: Some((REPOSITORY, WORKFLOW)),
+};
 
 /// Sends a body to the package hosts as an actor, which must succeed.
 async fn send(server: &TestServer, actor: &Actor, what: &str, content_type: &str, body: Vec<u8>) {
@@ -88,17 +93,16 @@ async fn statements_about_files_of_python_have_their_verified_signer() {
     publish(&server, to, ("foo", "1.1"), (&later, &bytes), &json!([])).await;
 
     let shown = ended(&terminal.run(&["libraries", "provenance", "pkg:pypi/Foo@1.0.0"]).await, 0);
-    let row = |file: &str, kind: &str| format!("{file}\t{kind}\t{WORKFLOW}\t{}", SIGNER.issuer);
+    let row = |file: &str, kind: &str| format!("{file}\t{kind}\t{WORKFLOW}\t{}\t{REPOSITORY}", SIGNER.issuer);
     let rows = [row(&name, PUBLISH), row(&name, PROVENANCE), row("foo-1.0.tar.gz", PROVENANCE)];
-    assert_eq!(shown.lines().next(), Some("FILE\tSTATEMENT\tSIGNER\tISSUER"));
+    assert_eq!(shown.lines().next(), Some("FILE\tSTATEMENT\tSIGNER\tISSUER\tSOURCE"));
     assert_eq!(shown.lines().count(), 4, "{shown}");
     for row in rows {
         assert!(shown.lines().any(|shown| shown == row), "{row}: {shown}");
     }
     let of_file = ["libraries", "provenance", "pkg:pypi/foo@1.0", "--group", &organization, "--file"];
     let listed = terminal.json(&[&of_file[..], &["foo-1.0.tar.gz"]].concat()).await;
-    let wanted =
-        json!({ "file": "foo-1.0.tar.gz", "statement": PROVENANCE, "signer": WORKFLOW, "issuer": SIGNER.issuer });
+    let wanted = json!({ "file": "foo-1.0.tar.gz", "statement": PROVENANCE, "signer": WORKFLOW, "issuer": SIGNER.issuer, "source": REPOSITORY });
     assert_eq!(listed, json!([wanted]));
 
     let bundle = ["libraries", "provenance", "pkg:pypi/foo@1.0", "--bundle"];
@@ -159,8 +163,8 @@ async fn statements_that_no_server_verified_have_no_signer() {
 
     let of_npm = ["libraries", "provenance", "pkg:npm/%40acme/foo@1.0.0"];
     let shown = ended(&terminal.run(&of_npm).await, 0);
-    assert_eq!(shown, format!("FILE\tSTATEMENT\tSIGNER\tISSUER\nfoo-1.0.0.tgz\t{PROVENANCE}\tnot verified"));
-    let wanted = json!({ "file": "foo-1.0.0.tgz", "statement": PROVENANCE, "signer": "not verified", "issuer": "" });
+    assert_eq!(shown, format!("FILE\tSTATEMENT\tSIGNER\tISSUER\tSOURCE\nfoo-1.0.0.tgz\t{PROVENANCE}\tnot verified"));
+    let wanted = json!({ "file": "foo-1.0.0.tgz", "statement": PROVENANCE, "signer": "not verified", "issuer": "", "source": "" });
     assert_eq!(terminal.json(&of_npm).await, json!([wanted]));
     let printed = ended(&terminal.run(&[&of_npm[..], &["--bundle", "--file", "foo-1.0.0.tgz"]].concat()).await, 0);
     assert_eq!(serde_json::from_str::<Value>(&printed).expect("JSON"), bundle);

@@ -55,7 +55,7 @@ async fn documents_must_agree_with_their_file(server: &TestServer) {
         (
             "a statement",
             changed(|d| d["_attachments"]["foo-1.0.0.sigstore"] = json!({ "data": "{}" })),
-            "must have one of certificate",
+            "must have verificationMaterial as an object",
         ),
         (
             "two files",

@@ -116,7 +116,7 @@ fn render(request: &KeyringRequest, username: &str, token: &str) -> String {
 fn token(address: &str) -> Result<String, CliError> {
     let Some((session, url)) = session(address)? else {
         return Err(ClientError::Usage(format!(
-            "{}: no known server has package hosts at that address; `bowline libraries configure pip` prints the address \
+            "{}: no known server has package hosts there; `bowline libraries configure pip` prints the address \
              of an index, and `bowline context set NAME --api URL` stores a server",
             host(address)
         ))
@@ -173,6 +173,10 @@ pub(crate) fn usual_url(api: &str) -> String {
 /// Whether a token for package hosts may be sent to an address: one that begins with theirs, character by character, so that
 /// no program reads another host out of it.
 fn is_below(address: &str, libraries: &str) -> bool {
+    // Programs drop or escape these, each in its own way.
+    if address.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return false;
+    }
     // uv passes addresses in their normal form, and pip as they are written.
     let Ok(normal) = Url::parse(libraries) else { return false };
     [libraries, normal.as_str()].into_iter().any(|base| {
@@ -193,10 +197,12 @@ fn is_bare(address: &str) -> bool {
     !address.split_once("://").map_or(address, |(_, rest)| rest).contains('/')
 }
 
-/// The host that a message shows, without an account, which may have a password.
-fn host(address: &str) -> &str {
-    let host = crate::credential_helper::host(address);
-    host.rsplit_once('@').map_or(host, |(_, host)| host)
+/// The host that a message shows, without an account, which may have a password with any sign in it.
+fn host(address: &str) -> String {
+    let whole = if address.contains("://") { address.to_owned() } else { format!("https://{address}") };
+    let Ok(url) = Url::parse(&whole) else { return "that address".into() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    url.host_str().map_or_else(|| "that address".into(), |host| format!("{host}{port}"))
 }
 
 /// Refuses the UIDP of another identity as the user name: package hosts refuse it too, but installers do not show why.
@@ -302,6 +308,9 @@ mod tests {
             "https://api.example.com/libraries/..%2fx/",
             "https://api.example.com/libraries/a\\..\\..\\x/",
             "https://api.example.com/libraries/..?x",
+            "https://api.example.com/libraries/.\t./x/",
+            "https://api.example.com/libraries/python/simple/\n",
+            "https://api.example.com/libraries/a b/",
         ] {
             assert!(!is_below(address, &libraries), "{address}");
         }
@@ -331,6 +340,8 @@ mod tests {
         for address in ["https://me:secret@h.example:8443/x", "me:secret@h.example:8443", "h.example:8443"] {
             assert_eq!(host(address), "h.example:8443");
         }
+        assert_eq!(host("https://h.example/libraries/python/~acme@2026-11-01/simple/"), "h.example");
+        assert_eq!(host("https://me:se/cret@h.example/"), "that address", "what a password is cannot be told");
         assert!(is_bare("h.example:8443") && is_bare("https://h.example") && !is_bare("https://h.example/"));
     }
 

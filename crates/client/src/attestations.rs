@@ -22,6 +22,8 @@ pub struct StatementSigner {
     pub identity: String,
     /// Issuer of the token that proved the identity.
     pub issuer: String,
+    /// Address of the repository that a workflow built; empty if the certificate does not say.
+    pub source_repository: String,
 }
 
 impl FileStatement {
@@ -59,7 +61,8 @@ impl StatementSigner {
     /// The signer that a document names; absent where the server verified nothing.
     fn read(signer: &Value) -> Option<StatementSigner> {
         let text = |name: &str| signer[name].as_str().map(String::from);
-        Some(StatementSigner { identity: text("identity")?, issuer: text("issuer")? })
+        let source_repository = text("source_repository").unwrap_or_default();
+        Some(StatementSigner { identity: text("identity")?, issuer: text("issuer")?, source_repository })
     }
 }
 
@@ -91,14 +94,18 @@ mod tests {
     }
 
     fn statement(predicate_type: &str, signer: Option<(&str, &str)>) -> FileStatement {
-        let signer =
-            signer.map(|(identity, issuer)| StatementSigner { identity: identity.into(), issuer: issuer.into() });
+        let signer = signer.map(|(identity, issuer)| StatementSigner {
+            identity: identity.into(),
+            issuer: issuer.into(),
+            source_repository: "https://ci.example/acme/app".into(),
+        });
         FileStatement { predicate_type: predicate_type.into(), signer }
     }
 
     #[test]
     fn statements_of_python_have_the_signer_of_their_bundle() {
-        let claims = json!({ "identity": "dana@acme.example", "issuer": "https://accounts.example" });
+        let source = "https://ci.example/acme/app";
+        let claims = json!({ "identity": "dana@acme.example", "issuer": "https://accounts.example", "source_repository": source });
         let provenance = json!({ "version": 1, "attestation_bundles": [
             { "publisher": { "kind": "https://accounts.example", "claims": claims },
               "attestations": [attestation("a"), attestation("b")] },
@@ -111,7 +118,8 @@ mod tests {
 
     #[test]
     fn statements_of_npm_have_a_signer_where_they_were_verified() {
-        let signer = json!({ "identity": "https://ci.example/release", "issuer": "https://ci.example" });
+        let signer = json!({ "identity": "https://ci.example/release", "issuer": "https://ci.example",
+                             "source_repository": "https://ci.example/acme/app" });
         let document = json!({ "attestations": [
             { "predicateType": "a", "bundle": {}, "signer": signer },
             { "predicateType": "b", "bundle": {}, "signer": null },

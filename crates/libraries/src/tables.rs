@@ -15,6 +15,8 @@ pub const TABLES: &[TableDeclaration] = &[
             value("document"),
             value("identity"),
             value("issuer"),
+            value("source_repository"),
+            value("build_config"),
         ],
     },
     TableDeclaration {

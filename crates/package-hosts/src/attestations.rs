@@ -3,9 +3,9 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bowline_core::Error;
-use bowline_libraries::hosting::{FileAttestation, SubjectDigest};
+use bowline_libraries::hosting::{FileAttestation, SubjectDigest, TrustedRoot};
 use bowline_packages::Attestation;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set};
@@ -18,37 +18,26 @@ pub(crate) const STATEMENTS: usize = 256 << 10;
 const STATE: HeaderName = HeaderName::from_static("x-bowline-attestations");
 
 impl PackageHosts {
-    /// Statements about a file with those who signed them, by the trusted root of this server. Without one, none is verified.
+    /// The statements about a file that `read` finds, with those who signed them, by the trusted root of this server. Without one,
+    /// none is verified.
     ///
     /// # Errors
-    /// One does not verify.
-    pub(crate) async fn verify_attestations(
+    /// They cannot be read, or one does not verify.
+    pub(crate) async fn verified_attestations(
         &self,
-        attestations: Vec<Attestation>,
+        read: impl FnOnce() -> Result<Vec<Attestation>, String> + Send + 'static,
         subject: SubjectDigest,
     ) -> Result<Vec<FileAttestation>, Refused> {
-        let (Some(root), false) = (self.trusted_root.clone(), attestations.is_empty()) else {
-            let unverified = |Attestation { predicate_type, document, .. }| FileAttestation {
-                predicate_type,
-                document,
-                signer: None,
-            };
-            return Ok(attestations.into_iter().map(unverified).collect());
-        };
-        // Signatures take processor time: on a thread that may wait, and not on many.
+        let root = self.trusted_root.clone();
+        // Documents of others take memory, and signatures processor time: on a thread that may wait, and not on many.
         let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
         let verifying = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let verified = attestations.into_iter().map(|Attestation { predicate_type, document, bundle }| {
-                let signer = root.signer(&bundle, &subject).map_err(|why| {
-                    Refused::bad(format!(
-                        "the attestation {predicate_type} does not verify by the trusted root of this server: {}",
-                        line(&why)
-                    ))
-                })?;
-                Ok(FileAttestation { predicate_type, document, signer: Some(signer) })
-            });
-            verified.collect()
+            let attestations = read().map_err(|why| Refused::bad(line(&why)))?;
+            if attestations.iter().map(|attestation| attestation.document.len()).sum::<usize>() > STATEMENTS {
+                return Err(Refused::bad(format!("the attestations have more than {STATEMENTS} bytes")));
+            }
+            attestations.into_iter().map(|attestation| verified(attestation, root.as_deref(), &subject)).collect()
         });
         verifying.await.map_err(Error::internal)?
     }
@@ -58,25 +47,42 @@ impl PackageHosts {
         let notice = "the attestations are stored, but not verified: this server has no trusted root";
         (has_attestations && self.trusted_root.is_none()).then_some(notice)
     }
+
+    /// The statements about a file in JSON of a media type, which `write` makes.
+    pub(crate) async fn shown_attestations(
+        &self,
+        headers: &HeaderMap,
+        media_type: &str,
+        attestations: Vec<FileAttestation>,
+        write: impl FnOnce(&[FileAttestation]) -> Result<String, Refused> + Send + 'static,
+    ) -> Result<Response, Refused> {
+        let is_verified = attestations.iter().all(|attestation| attestation.signer.is_some());
+        let writing = tokio::task::spawn_blocking(move || Ok::<_, Refused>(rendered(write(&attestations)?)?));
+        let mut response = page(headers, media_type, writing.await.map_err(Error::internal)??);
+        set(&mut response, STATE, if is_verified { "verified" } else { "unverified" });
+        Ok(response)
+    }
 }
 
-/// Statements about a file, in JSON of a media type.
-pub(crate) fn shown(
-    headers: &HeaderMap,
-    media_type: &str,
-    attestations: &[FileAttestation],
-    body: &Value,
-) -> Result<Response, Refused> {
-    let mut response = page(headers, media_type, rendered(body.to_string())?);
-    let is_verified = attestations.iter().all(|attestation| attestation.signer.is_some());
-    set(&mut response, STATE, if is_verified { "verified" } else { "unverified" });
-    Ok(response)
+/// A statement with who signed it.
+fn verified(
+    Attestation { predicate_type, document, bundle }: Attestation,
+    root: Option<&TrustedRoot>,
+    subject: &SubjectDigest,
+) -> Result<FileAttestation, Refused> {
+    let signer = root.map(|root| root.signer(&bundle, subject)).transpose().map_err(|why| {
+        Refused::bad(format!(
+            "the attestation {predicate_type} does not verify by the trusted root of this server: {}",
+            line(&why)
+        ))
+    })?;
+    Ok(FileAttestation { predicate_type, document, signer })
 }
 
-/// The JSON of a stored statement.
-pub(crate) fn document(attestation: &FileAttestation) -> Result<Value, Refused> {
+/// The JSON of a stored statement as it is: clients read it, and nothing here does.
+pub(crate) fn document(attestation: &FileAttestation) -> Result<Box<RawValue>, Refused> {
     let damaged = |error| Error::internal(format!("an attestation {} is damaged: {error}", attestation.predicate_type));
-    Ok(serde_json::from_str(&attestation.document).map_err(damaged)?)
+    Ok(RawValue::from_string(attestation.document.clone()).map_err(damaged)?)
 }
 
 /// Refuses clients that take none of some media types.

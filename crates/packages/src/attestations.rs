@@ -24,7 +24,7 @@ const PREDICATE_TYPE: usize = 256;
 pub struct Attestation {
     /// What kind of statement it is, such as `https://slsa.dev/provenance/v1`.
     pub predicate_type: String,
-    /// As it was sent, as JSON.
+    /// The JSON that was sent, in one spelling: the last of members with one name, without spaces.
     pub document: String,
     /// The same as a bundle of Sigstore, as JSON.
     pub bundle: String,
@@ -120,14 +120,25 @@ fn bundle_of(document: &Value) -> Result<Value, String> {
     }))
 }
 
-/// Refuses a bundle with members of which each reader might take another one.
+/// Refuses a bundle with members of which each reader might take another one, and such as other readers know by another name.
 fn require_one_reading(bundle: &Value) -> Result<(), String> {
-    let material = &bundle["verificationMaterial"];
-    let signers = SIGNERS.iter().filter(|name| !material[**name].is_null()).count();
-    match () {
-        () if !bundle["messageSignature"].is_null() => Err("has a plain signature beside its envelope".into()),
-        () if signers != 1 => Err(format!("must have one of {} in verificationMaterial", SIGNERS.join(", "))),
-        () => Ok(()),
+    require_members(bundle, "the bundle", &["mediaType", "verificationMaterial", "dsseEnvelope"])?;
+    let (material, envelope) = (&bundle["verificationMaterial"], &bundle["dsseEnvelope"]);
+    let proofs = ["tlogEntries", "timestampVerificationData"];
+    require_members(material, "verificationMaterial", &[&SIGNERS[..], &proofs].concat())?;
+    require_members(envelope, "dsseEnvelope", &["payload", "payloadType", "signatures"])?;
+    let signers: Vec<&Value> = SIGNERS.iter().map(|name| &material[*name]).filter(|signer| !signer.is_null()).collect();
+    if signers.len() == 1 && signers[0].is_object() {
+        return Ok(());
+    }
+    Err(format!("must have one of {} in verificationMaterial, as an object", SIGNERS.join(", ")))
+}
+
+fn require_members(object: &Value, what: &str, known: &[&str]) -> Result<(), String> {
+    let members = object.as_object().ok_or_else(|| format!("must have {what} as an object"))?;
+    match members.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(format!("has an unknown member {name} in {what}")),
     }
 }
 
@@ -274,10 +285,14 @@ mod tests {
         };
         assert!(with(&|_| ()).is_ok());
         for (refused, why) in [
-            (with(&|b| b["messageSignature"] = json!({ "signature": "AAAA" })), "a plain signature"),
+            (with(&|b| b["messageSignature"] = json!({ "signature": "AAAA" })), "unknown member messageSignature"),
+            (with(&|b| b["dsse_envelope"] = b["dsseEnvelope"].clone()), "unknown member dsse_envelope"),
+            (with(&|b| b["verificationMaterial"]["x509_certificate_chain"] = json!({})), "unknown member x509"),
+            (with(&|b| b["verificationMaterial"]["certificate"] = json!(["AAAA"])), "as an object"),
+            (with(&|b| b["dsseEnvelope"]["payload_type"] = json!("a")), "unknown member payload_type"),
             (with(&|b| b["verificationMaterial"]["publicKey"] = json!({ "hint": "k" })), "must have one of"),
             (with(&|b| b["verificationMaterial"] = json!({})), "must have one of"),
-            (with(&|b| b["dsseEnvelope"] = json!(null)), "no envelope"),
+            (with(&|b| b["dsseEnvelope"] = json!(null)), "dsseEnvelope as an object"),
             (with(&|b| b["dsseEnvelope"]["payloadType"] = json!("text/plain")), "no envelope"),
         ] {
             assert!(refused.as_ref().is_err_and(|error| error.contains(why)), "{why}: {refused:?}");

@@ -22,6 +22,10 @@ pub struct CertifiedSigner {
     pub identity: String,
     /// Issuer of that identity.
     pub issuer: String,
+    /// Of a workflow: the address of the repository that it built, and of its definition there, with a revision. Empty if the
+    /// certificate does not say. The identity may be another repository's: that of a workflow which others call.
+    pub source_repository: String,
+    pub build_config: String,
 }
 
 /// The digest of what a statement is about, in hex.
@@ -78,7 +82,11 @@ impl TrustedRoot {
         if !is_plain(&identity) || !is_plain(&issuer) {
             return Err("its certificate names no identity with an issuer, in printable characters".into());
         }
-        Ok(CertifiedSigner { identity, issuer })
+        let claims = verified.certificate().map(|certificate| &certificate.ci_claims);
+        let claim = |text: Option<&String>| text.filter(|text| is_plain(text)).cloned().unwrap_or_default();
+        let source_repository = claim(claims.and_then(|claims| claims.source_repository_uri.as_ref()));
+        let build_config = claim(claims.and_then(|claims| claims.build_config_uri.as_ref()));
+        Ok(CertifiedSigner { identity, issuer, source_repository, build_config })
     }
 
     /// Verifies a bundle, with as much of a proof as the root has authorities for.
@@ -96,5 +104,5 @@ impl TrustedRoot {
 
 /// Whether people can read a name, and databases store it.
 fn is_plain(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST_NAME && !name.chars().any(char::is_control)
+    !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
 }

@@ -36,6 +36,9 @@ const IN_TOTO: &str = "application/vnd.in-toto+json";
 /// Extensions with the issuer of the signer's token: a bare string, and its successor in DER.
 const ISSUER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.1");
 const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
+/// Extensions with the repository of a workflow, and with its definition there.
+const SOURCE_REPOSITORY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.12");
+const BUILD_CONFIG: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.18");
 /// The beginning of the trusted root's periods, before anything that a test signs.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
@@ -55,6 +58,8 @@ pub struct Signer<'a> {
     pub issuer: &'a str,
     /// Seconds since the Unix epoch; the certificate is valid from a minute before until ten minutes after.
     pub at: i64,
+    /// Of a workflow: the addresses of its repository and of its definition there, with a revision.
+    pub source: Option<(&'a str, &'a str)>,
 }
 
 impl Default for Sigstore {
@@ -142,7 +147,7 @@ impl Sigstore {
         } else {
             GeneralName::Rfc822Name(identity)
         };
-        let extensions = vec![
+        let mut extensions = vec![
             extension(&KeyUsage(KeyUsages::DigitalSignature.into())),
             Extension { critical: false, ..extension(&ExtendedKeyUsage(vec![ID_KP_CODE_SIGNING])) },
             extension(&AuthorityKeyIdentifier {
@@ -152,8 +157,11 @@ impl Sigstore {
             extension(&SubjectKeyIdentifier(key_identifier(key))),
             extension(&SubjectAltName(vec![name])),
             claim(ISSUER, signer.issuer.as_bytes()),
-            claim(ISSUER_V2, &signer.issuer.to_owned().to_der().expect("a text encodes")),
+            text_claim(ISSUER_V2, signer.issuer),
         ];
+        if let Some((repository, definition)) = signer.source {
+            extensions.extend([text_claim(SOURCE_REPOSITORY, repository), text_claim(BUILD_CONFIG, definition)]);
+        }
         let validity = Validity { not_before: utc(signer.at - 60), not_after: utc(signer.at + 600) };
         certificate(&self.key, Name::default(), key, validity, extensions)
     }
@@ -311,6 +319,10 @@ fn extension(extension: &impl AsExtension) -> Extension {
 
 fn claim(extn_id: ObjectIdentifier, value: &[u8]) -> Extension {
     Extension { extn_id, critical: false, extn_value: OctetString::new(value).expect("a short claim") }
+}
+
+fn text_claim(extn_id: ObjectIdentifier, text: &str) -> Extension {
+    claim(extn_id, &text.to_owned().to_der().expect("a text encodes"))
 }
 
 fn utc(seconds: i64) -> Time {

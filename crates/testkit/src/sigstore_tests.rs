@@ -11,7 +11,7 @@ const PREDICATE: &str = "https://slsa.dev/provenance/v1";
 const SHA256: &str = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9";
 
 fn signer(identity: &str) -> Signer<'_> {
-    Signer { identity, issuer: TOKENS, at: TestClock::default().seconds() }
+    Signer { identity, issuer: TOKENS, at: TestClock::default().seconds(), source: None }
 }
 
 fn signed(sigstore: &Sigstore, identity: &str) -> Value {

@@ -88,11 +88,13 @@ pub(super) async fn run(command: ProvenanceCommand) -> Result<(), CliError> {
 
 /// A line for each file and statement.
 fn table(statements: Vec<(String, FileStatement)>) -> Table {
-    let mut table = Table::new(&["file", "statement", "signer", "issuer"]);
+    let mut table = Table::new(&["file", "statement", "signer", "issuer", "source"]);
     for (file, FileStatement { predicate_type, signer }) in statements {
-        let (signer, issuer) =
-            signer.map_or_else(|| (NOT_VERIFIED.to_owned(), String::new()), |signer| (signer.identity, signer.issuer));
-        table.push([file, predicate_type, signer, issuer]);
+        let (signer, issuer, source) = match signer {
+            None => (NOT_VERIFIED.to_owned(), String::new(), String::new()),
+            Some(signer) => (signer.identity, signer.issuer, signer.source_repository),
+        };
+        table.push([file, predicate_type, signer, issuer, source]);
     }
     table
 }

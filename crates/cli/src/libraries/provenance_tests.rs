@@ -80,10 +80,14 @@ fn the_bundle_of_npm_is_the_provenance_if_there_is_one() {
 #[test]
 fn a_signer_is_shown_only_where_it_was_verified() {
     let statement = |signer| ("foo.whl".to_owned(), FileStatement { predicate_type: "t".into(), signer });
-    let signer = StatementSigner { identity: "dana@acme.example".into(), issuer: "https://ci.example".into() };
+    let signer = StatementSigner {
+        identity: "dana@acme.example".into(),
+        issuer: "https://ci.example".into(),
+        source_repository: "https://ci.example/acme".into(),
+    };
     let shown = table(vec![statement(Some(signer)), statement(None)]).text();
     let rows: Vec<&str> = shown.lines().skip(1).map(str::trim).collect();
-    assert!(rows[0].contains("dana@acme.example") && rows[0].ends_with("https://ci.example"), "{shown}");
+    assert!(rows[0].contains("dana@acme.example") && rows[0].ends_with("https://ci.example/acme"), "{shown}");
     assert!(rows[1].ends_with("not verified"), "{shown}");
 }
 

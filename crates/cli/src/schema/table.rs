@@ -54,7 +54,7 @@ pub(super) const SHAPES: &[(&str, Shape)] = &[
     ("libraries bindings list", List("LibraryPolicyBindings.ListBindings")),
     ("libraries bindings create", Response("LibraryPolicyBindings.CreateBinding")),
     ("libraries blocked", List("LibraryPolicyBlockEvents.ListBlockEvents")),
-    ("libraries provenance", Rows(&["file", "statement", "signer", "issuer"])),
+    ("libraries provenance", Rows(&["file", "statement", "signer", "issuer", "source"])),
     ("libraries check", List("Decisions.EvaluatePolicy")),
     ("libraries doctor", Rows(&["file", "line", "source", "why"])),
     ("libraries why", Response("Decisions.ExplainPackage")),

@@ -23,7 +23,7 @@ const PROVENANCE: &str = "https://slsa.dev/provenance/";
 pub struct FileAttestation {
     /// What kind of statement it is, such as `https://slsa.dev/provenance/v1`.
     pub predicate_type: String,
-    /// As it was sent, as JSON.
+    /// The JSON that was sent, in one spelling.
     pub document: String,
     /// Who signed it; absent if it was not verified.
     pub signer: Option<CertifiedSigner>,
@@ -32,19 +32,21 @@ pub struct FileAttestation {
 impl FileAttestation {
     /// As the audit log and the event have it.
     pub(super) fn shown(&self) -> HostedAttestation {
-        let signer = self.signer.clone();
-        let (identity, issuer) = signer.map(|signer| (signer.identity, signer.issuer)).unwrap_or_default();
-        let (predicate_type, verified) = (self.predicate_type.clone(), self.signer.is_some());
-        HostedAttestation { predicate_type, verified, identity, issuer }
+        let predicate_type = self.predicate_type.clone();
+        match self.signer.clone() {
+            None => HostedAttestation { predicate_type, ..HostedAttestation::default() },
+            Some(CertifiedSigner { identity, issuer, source_repository, build_config: _ }) => {
+                HostedAttestation { predicate_type, verified: true, identity, issuer, source_repository }
+            }
+        }
     }
 
     fn read(row: &Row<'_>) -> Result<FileAttestation> {
+        let (source_repository, build_config) = (row.text(4)?, row.text(5)?);
         let signer = row.opt_text(2)?.zip(row.opt_text(3)?);
-        Ok(FileAttestation {
-            predicate_type: row.text(0)?,
-            document: row.text(1)?,
-            signer: signer.map(|(identity, issuer)| CertifiedSigner { identity, issuer }),
-        })
+        let signer =
+            signer.map(|(identity, issuer)| CertifiedSigner { identity, issuer, source_repository, build_config });
+        Ok(FileAttestation { predicate_type: row.text(0)?, document: row.text(1)?, signer })
     }
 }
 
@@ -85,7 +87,8 @@ impl Hosting {
 }
 
 async fn of_file(tx: &mut ReadTx, repository: &Uidp, package: &str, file: &str) -> Result<Vec<FileAttestation>> {
-    let sql = "SELECT predicate_type, document, identity, issuer FROM hosted_attestations
+    let sql =
+        "SELECT predicate_type, document, identity, issuer, source_repository, build_config FROM hosted_attestations
                WHERE repository = $1 AND package = $2 AND file = $3 ORDER BY predicate_type";
     tx.query(sql, &[Value::from(repository.as_str()), Value::from(package), Value::from(file)], FileAttestation::read)
         .await
@@ -122,9 +125,10 @@ pub(super) async fn insert(
 ) -> Result<()> {
     let sql =
         "INSERT INTO hosted_attestations (repository, package, file, predicate_type, sort_key, document, identity,
-                                                issuer, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+                                                issuer, source_repository, build_config, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     for attestation in &file.attestations {
+        let of_signer = |text: fn(&CertifiedSigner) -> &str| attestation.signer.as_ref().map(text);
         let params = [
             Value::from(repository.as_str()),
             Value::from(&file.package),
@@ -132,8 +136,10 @@ pub(super) async fn insert(
             Value::from(&attestation.predicate_type),
             Value::from(sort_key),
             Value::from(&attestation.document),
-            Value::OptText(attestation.signer.as_ref().map(|signer| signer.identity.as_str())),
-            Value::OptText(attestation.signer.as_ref().map(|signer| signer.issuer.as_str())),
+            Value::OptText(of_signer(|signer| &signer.identity)),
+            Value::OptText(of_signer(|signer| &signer.issuer)),
+            Value::from(of_signer(|signer| &signer.source_repository).unwrap_or_default()),
+            Value::from(of_signer(|signer| &signer.build_config).unwrap_or_default()),
             Value::Int(now),
         ];
         tx.execute(sql, &params).await?;
@@ -141,16 +147,21 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Refuses statements about a file that is there without them: who sends them expects them to be there.
+/// Refuses statements about a file that is there without them, or with them unverified: who sends them expects them to be there.
 pub(super) async fn require_stored(tx: &mut WriteTx, repository: &Uidp, file: &NewFile) -> Result<()> {
     if file.attestations.is_empty() {
         return Ok(());
     }
     let stored = of_file(tx, repository, &file.package, &file.name).await?;
-    let is_stored = |new: &FileAttestation| stored.iter().any(|stored| stored.document == new.document);
+    let is_as_good = |old: &FileAttestation, new: &FileAttestation| old.signer.is_some() || new.signer.is_none();
+    let is_stored =
+        |new: &FileAttestation| stored.iter().any(|old| old.document == new.document && is_as_good(old, new));
     if file.attestations.iter().all(is_stored) {
         return Ok(());
     }
-    let text = format!("{} already exists without these attestations: publish another version", file.name);
+    let text = format!(
+        "{} already exists without these attestations, or with unverified ones: publish another version",
+        file.name
+    );
     Err(Error::new(Reason::AlreadyExists, text))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bowline_core::hex;
 use bowline_libraries::Language;
-use bowline_packages::{Attestation, Tarball};
+use bowline_packages::Tarball;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -159,15 +159,6 @@ impl Document {
 }
 
 impl NewVersion {
-    /// Reads the statement about the file.
-    pub(super) fn read_statement(&self, name: &str, sha512: &str) -> Result<Vec<Attestation>, Refused> {
-        let read = self.statement.iter().map(|text| {
-            let read = bowline_packages::npm_attestation(text, name, &self.version, sha512);
-            read.map_err(|why| Refused::bad(line(&why)))
-        });
-        read.collect()
-    }
-
     /// Documents show what lies in the file, so the description must say the same.
     pub(super) fn require_same(&self, name: &str, file: &Tarball) -> Result<(), Refused> {
         if file.name != name || !Language::JavaScript.is_same_version(&file.version, &self.version) {

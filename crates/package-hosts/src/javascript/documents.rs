@@ -3,9 +3,14 @@
 use axum::http::{HeaderMap, header};
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Result};
-use bowline_libraries::hosting::{OwnPackument, Packument, PackumentVersion, RenderedPage};
+use bowline_libraries::hosting::{
+    CertifiedSigner, FileAttestation, OwnPackument, Packument, PackumentVersion, RenderedPage,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::answers::Refused;
 use crate::pages;
 
 /// The media type of whole documents.
@@ -145,6 +150,35 @@ pub(super) fn version(package: &Packument, version: &PackumentVersion, base: &st
     }
     members.insert("dist".into(), dist);
     Ok(members)
+}
+
+/// The statements about a version.
+#[derive(Serialize)]
+struct Attestations {
+    attestations: Vec<ShownAttestation>,
+}
+
+/// A statement about a version, as npm shows it, with who signed it where that was verified.
+#[derive(Serialize)]
+struct ShownAttestation {
+    #[serde(rename = "predicateType")]
+    predicate_type: String,
+    bundle: Box<RawValue>,
+    signer: Option<Value>,
+}
+
+/// The document of the statements about a version.
+pub(super) fn attestations(stored: &[FileAttestation]) -> std::result::Result<String, Refused> {
+    let shown = stored.iter().map(|attestation| {
+        let signer = attestation.signer.as_ref().map(|CertifiedSigner { identity, issuer, source_repository, .. }| {
+            json!({ "identity": identity, "issuer": issuer, "source_repository": source_repository })
+        });
+        let (predicate_type, bundle) =
+            (attestation.predicate_type.clone(), crate::attestations::document(attestation)?);
+        Ok(ShownAttestation { predicate_type, bundle, signer })
+    });
+    let attestations = shown.collect::<std::result::Result<_, Refused>>()?;
+    Ok(serde_json::to_string(&Attestations { attestations }).map_err(Error::internal)?)
 }
 
 fn manifest(version: &PackumentVersion) -> Result<Map<String, Value>> {

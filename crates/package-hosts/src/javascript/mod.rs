@@ -21,10 +21,10 @@ use bowline_fronts::request::is_shown;
 use bowline_libraries::hosting::{FileName, HostClient, HostError, Npm, Packument, RenderedPage};
 use serde_json::{Value, json};
 
+use crate::PackageHosts;
 use crate::answers::{Refused, phrase, set, typed};
 use crate::pages::{at_scope, note_age, page};
 use crate::targets::wrong_verb;
-use crate::{PackageHosts, attestations};
 use documents::Form;
 
 pub(crate) use target::Target;
@@ -161,14 +161,7 @@ impl PackageHosts {
     ) -> Result<Response, Refused> {
         let file = javascript_file(name, version);
         let attestations = self.hosting.attestations::<Npm>(client, scope, (name, version, &file)).await?;
-        let shown = attestations.iter().map(|attestation| {
-            let signer = attestation.signer.as_ref();
-            let signer = signer.map(|signer| json!({ "identity": signer.identity, "issuer": signer.issuer }));
-            let bundle = attestations::document(attestation)?;
-            Ok(json!({ "predicateType": attestation.predicate_type, "bundle": bundle, "signer": signer }))
-        });
-        let shown: Vec<Value> = shown.collect::<Result<_, Refused>>()?;
-        attestations::shown(headers, documents::FULL, &attestations, &json!({ "attestations": shown }))
+        self.shown_attestations(headers, documents::FULL, attestations, documents::attestations).await
     }
 
     /// A package with all its versions. No one waits for a turn while an upstream is asked.

@@ -167,9 +167,18 @@ impl PackageHosts {
         let unreadable = |refusal: Refusal| Refused::bad(format!("the file {refusal}"));
         let tarball = self.inspect((digest, stored), bowline_packages::tarball).await?.map_err(unreadable)?;
         new.require_same(name, &tarball)?;
-        let attestations = new.read_statement(name, &tarball.sha512)?;
-        let attestations =
-            self.verify_attestations(attestations, SubjectDigest::Sha512(tarball.sha512.clone())).await?;
+        let attestations = match new.statement {
+            None => Vec::new(),
+            Some(text) => {
+                let (package, version, sha512) = (name.to_owned(), new.version.clone(), tarball.sha512.clone());
+                let subject = SubjectDigest::Sha512(sha512.clone());
+                let read = move || {
+                    bowline_packages::npm_attestation(&text, &package, &version, &sha512)
+                        .map(|statement| vec![statement])
+                };
+                self.verified_attestations(read, subject).await?
+            }
+        };
         let file_name = super::javascript_file(name, &new.version);
         let manifest = NewManifest {
             json: tarball.manifest,

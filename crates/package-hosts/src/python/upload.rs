@@ -15,13 +15,12 @@ use bowline_libraries::Language;
 use bowline_libraries::hosting::{
     Checksums, HostClient, NewBlob, NewFile, Published, Publishing, Python, SubjectDigest,
 };
-use bowline_packages::{Attestation, Distribution, Refusal};
+use bowline_packages::{Distribution, Refusal};
 use multer::Field;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
 use crate::attestations::STATEMENTS;
-use crate::fetching::line;
 use crate::forms::FormReader;
 use crate::storing::{FILE, blob, has_no_row};
 
@@ -92,11 +91,14 @@ impl PackageHosts {
         if has_no_row(&published) {
             self.drop_bytes(&digest, &stored.upload).await;
         }
+        let mut notice = None;
         match published? {
             Published::Same => self.abandon(id).await,
-            Published::New(replaced) => self.drop_replaced(&replaced).await,
+            Published::New(replaced) => {
+                self.drop_replaced(&replaced).await;
+                notice = self.unverified_notice(!matches!(fields.attestations.trim(), "" | "[]"));
+            }
         }
-        let notice = self.unverified_notice(!fields.attestations.is_empty());
         let said = notice.map_or_else(|| "published\n".into(), |notice| format!("published; {notice}\n"));
         Ok(typed(StatusCode::OK, "text/plain; charset=utf-8", said))
     }
@@ -134,8 +136,15 @@ impl PackageHosts {
             refusal => Refused::bad(format!("the file {refusal}")),
         })?;
         form.require_same(&distribution)?;
-        let attestations = form.read_attestations(name, digest.hex())?;
-        let attestations = self.verify_attestations(attestations, SubjectDigest::Sha256(digest.hex().into())).await?;
+        let attestations = match form.attestations.as_str() {
+            "" => Vec::new(),
+            text => {
+                let (text, file, sha256) = (text.to_owned(), name.to_owned(), digest.hex().to_owned());
+                let subject = SubjectDigest::Sha256(sha256.clone());
+                let read = move || bowline_packages::python_attestations(&text, &file, &sha256);
+                self.verified_attestations(read, subject).await?
+            }
+        };
         let metadata = match &distribution.core_metadata {
             Some(bytes) => Some(self.store_part(client, publishing, bytes.clone()).await?),
             None => None,
@@ -203,14 +212,6 @@ impl Form {
         }
         let digest = Digest::parse(&format!("sha256:{}", self.sha256.to_ascii_lowercase()));
         Ok((name, digest.map_err(|_| Refused::bad("sha256_digest must be 64 hexadecimal digits"))?))
-    }
-
-    /// Reads the statements about the file.
-    fn read_attestations(&self, file: &str, sha256: &str) -> Result<Vec<Attestation>, Refused> {
-        match self.attestations.as_str() {
-            "" => Ok(Vec::new()),
-            text => bowline_packages::python_attestations(text, file, sha256).map_err(|why| Refused::bad(line(&why))),
-        }
     }
 
     /// The index shows what lies in the file, so the form must say the same.
