@@ -217,7 +217,8 @@ try {
     check(`${client} publishes the same wheel and attestation again`, publish(wheel, beside).status === 0);
     // uv shows no text of a success.
     if (client.startsWith('twine')) {
-      const verbose = twine(owner, [wheel, beside], '--attestations', '--verbose');
+      const [said] = make('bwl-attested-verbosely', '1.0', 'License-Expression: MIT').filter((file) => file.endsWith('.whl'));
+      const verbose = twine(owner, [said, attest(said).beside], '--attestations', '--verbose');
       check(`${client} --verbose shows that the attestation is not verified`, verbose.status === 0 && verbose.text.includes('not verified: this server has no trusted root'), verbose.text);
     }
     const late = publish(plain, attest(plain).beside);
