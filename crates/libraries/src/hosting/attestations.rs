@@ -30,6 +30,11 @@ pub struct FileAttestation {
 }
 
 impl FileAttestation {
+    /// Whether it says how the file was built.
+    pub fn is_provenance(&self) -> bool {
+        is_provenance(&self.predicate_type)
+    }
+
     /// As the audit log and the event have it.
     pub(super) fn shown(&self) -> HostedAttestation {
         let predicate_type = self.predicate_type.clone();
@@ -48,6 +53,10 @@ impl FileAttestation {
             signer.map(|(identity, issuer)| CertifiedSigner { identity, issuer, source_repository, build_config });
         Ok(FileAttestation { predicate_type: row.text(0)?, document: row.text(1)?, signer })
     }
+}
+
+fn is_provenance(predicate_type: &str) -> bool {
+    predicate_type.starts_with(PROVENANCE)
 }
 
 impl Hosting {
@@ -113,7 +122,7 @@ pub(super) async fn verified_provenance(
                WHERE repository = $1 AND package = $2 AND identity IS NOT NULL";
     let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
     let rows = tx.query(sql, &[Value::from(repository.as_str()), Value::from(package)], read).await?;
-    Ok(rows.into_iter().filter(|(_, predicate_type)| predicate_type.starts_with(PROVENANCE)).collect())
+    Ok(rows.into_iter().filter(|(_, predicate_type)| is_provenance(predicate_type)).collect())
 }
 
 /// Stores the statements about a new file.

@@ -2,6 +2,7 @@
 
 use bowline_contract::v1::libraries::Policy;
 use bowline_core::{Error, Result, Uidp};
+use bowline_pipeline::Settings;
 use bowline_store::{ReadTx, Row, Value};
 
 use crate::ecosystems::{IN_CONTRACT, Language};
@@ -16,12 +17,17 @@ enum Entitled {
     Upstreams,
 }
 
-/// Refuses packages of an ecosystem to an organization that has no entitlement for it.
+/// Refuses packages of an ecosystem to an organization that has no entitlement for it, if the operator requires one.
 ///
 /// # Errors
 /// PERMISSION_DENIED, which names what to do.
-pub(super) async fn require(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<()> {
-    if of(tx, organization, language).await? > Entitled::Nothing {
+pub(super) async fn require(
+    tx: &mut ReadTx,
+    settings: &Settings,
+    organization: &Uidp,
+    language: Language,
+) -> Result<()> {
+    if !settings.entitlements_required || of(tx, organization, language).await? > Entitled::Nothing {
         return Ok(());
     }
     Err(refusal("packages", language, organization, ""))
@@ -31,8 +37,13 @@ pub(super) async fn require(tx: &mut ReadTx, organization: &Uidp, language: Lang
 ///
 /// # Errors
 /// PERMISSION_DENIED, which names what to do.
-pub(super) async fn require_upstreams(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<()> {
-    if of(tx, organization, language).await? == Entitled::Upstreams {
+pub(super) async fn require_upstreams(
+    tx: &mut ReadTx,
+    settings: &Settings,
+    organization: &Uidp,
+    language: Language,
+) -> Result<()> {
+    if !settings.entitlements_required || of(tx, organization, language).await? == Entitled::Upstreams {
         return Ok(());
     }
     Err(refusal("packages of upstreams", language, organization, " --upstream"))

@@ -266,8 +266,8 @@ pub(super) async fn requestable(
     }
     let mut rows = upstreams::of_organization(tx, organization.as_str()).await?;
     rows.retain(|row| row.language == language);
-    if hosting.pipeline.settings.entitlements_required && !rows.is_empty() {
-        entitled::require_upstreams(tx, organization, language).await?;
+    if !rows.is_empty() {
+        entitled::require_upstreams(tx, &hosting.pipeline.settings, organization, language).await?;
     }
     rows.iter().map(|row| UpstreamAccess::of(row, &hosting.pipeline.vault)).collect()
 }

@@ -10,7 +10,7 @@ use bowline_versions::order_key;
 use super::attestations::{self, FileAttestation};
 use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
-use super::{HostClient, HostError, Hosting, java_changes, manifests, own_names, repositories, tags, views};
+use super::{HostClient, HostError, Hosting, entitled, java_changes, manifests, own_names, repositories, tags, views};
 use crate::ecosystems::Language;
 
 /// A file on its way to a group.
@@ -159,6 +159,8 @@ async fn publish<P: Protocol>(
         ..files::snapshot(group, language, &file.package, &file.version, &row)
     };
     let call = client.visit.authorize_change_at::<P::Publish>(tx, group, hosted.clone()).await?;
+    // It may have been withdrawn while the file arrived.
+    entitled::require(tx, call.settings(), &group.root(), language).await?;
     let repository = match repositories::find(tx, group.as_str(), language.number()).await? {
         Some(repository) => repository.uid,
         None => repositories::create(tx, call.new_child(group), language.number(), client.now()).await?,

@@ -42,9 +42,7 @@ impl View {
         let scope = scope::<P, P::Read>(tx, client, path).await?;
         let allowed = client.visit.authorize_at::<P::Read>(tx, &scope, HostedFile::default()).await;
         let call = allowed.map_err(|error| hidden::<P>(error, path))?;
-        if call.settings().entitlements_required {
-            entitled::require(tx, &scope.root(), P::LANGUAGE).await?;
-        }
+        entitled::require(tx, call.settings(), &scope.root(), P::LANGUAGE).await?;
         let mut repositories = Vec::new();
         for group in scope.self_and_ancestors() {
             if client.visit.allows::<P::Read>(call.grants(), group)? {
@@ -119,9 +117,7 @@ pub(super) async fn group_to_publish<P: Protocol>(
     let group = scope::<P, P::Publish>(tx, client, path).await?;
     let allowed = client.visit.authorize_at::<P::Publish>(tx, &group, HostedFile::default()).await;
     let call = allowed.map_err(|error| hidden::<P>(error, path))?;
-    if call.settings().entitlements_required {
-        entitled::require(tx, &group.root(), P::LANGUAGE).await?;
-    }
+    entitled::require(tx, call.settings(), &group.root(), P::LANGUAGE).await?;
     Ok(group)
 }
 

@@ -15,8 +15,6 @@ use crate::attestations::{document, require_accepted};
 const MEDIA_TYPE: &str = "application/vnd.pypi.integrity.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const JSON: &str = "application/json";
-/// How the type of each kind of provenance begins.
-const PROVENANCE: &str = "https://slsa.dev/provenance/";
 /// Issuers of identities in certificates, with the address that identities of their workflows begin with.
 const GITHUB: (&str, &str) = ("https://token.actions.githubusercontent.com", "https://github.com/");
 const GITLAB: (&str, &str) = ("https://gitlab.com", "https://gitlab.com/");
@@ -37,8 +35,7 @@ impl PackageHosts {
         require_accepted(headers, &[media_type, JSON])?;
         let mut attestations = self.hosting.attestations::<Python>(client, scope, file).await?;
         if is_bundle {
-            let is_provenance = |one: &FileAttestation| one.predicate_type.starts_with(PROVENANCE);
-            let at = attestations.iter().position(is_provenance).unwrap_or_default();
+            let at = attestations.iter().position(FileAttestation::is_provenance).unwrap_or_default();
             attestations = vec![attestations.swap_remove(at)];
         }
         let write = if is_bundle { bundle } else { provenance };
