@@ -6,24 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_testkit::python::{BOUNDARY, fields, file_name, sdist, wheel};
-use bowline_testkit::sigstore::{Signer, Sigstore, statement};
+use bowline_testkit::sigstore::{PROVENANCE, PUBLISH, REPOSITORY, SIGNER, Sigstore, WORKFLOW, statement};
 use bowline_testkit::{Actor, Engine, TestServer, npm};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use crate::support::{Terminal, ended, text};
-
-const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
-const PUBLISH: &str = "https://docs.pypi.org/attestations/publish/v1";
-const WORKFLOW: &str = "https://github.com/acme/foo/.github/workflows/release.yml@refs/tags/v1";
-const REPOSITORY: &str = "https://github.com/acme/foo";
-const SIGNER: Signer<'_> = Signer {
-    identity: WORKFLOW,
-    issuer: "https://token.actions.githubusercontent.com",
-    at: 1_700_000_000,
-    source: Some((REPOSITORY, WORKFLOW)),
-};
 
 /// Sends a body to the package hosts as an actor, which must succeed.
 async fn send(server: &TestServer, actor: &Actor, what: &str, content_type: &str, body: Vec<u8>) {

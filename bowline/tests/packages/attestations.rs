@@ -3,22 +3,11 @@
 use std::io::Write as _;
 
 use bowline_content::{Algorithm, Digest};
-use bowline_testkit::sigstore::{Signer, Sigstore, statement};
+use bowline_testkit::sigstore::{PROVENANCE, PUBLISH, REPOSITORY, SIGNER, Sigstore, WORKFLOW, statement};
 use bowline_testkit::{Engine, RestReply, TestServer, by_engine, npm};
 use serde_json::{Value, json};
 
 use crate::support::*;
-
-const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
-const PUBLISH: &str = "https://docs.pypi.org/attestations/publish/v1";
-const WORKFLOW: &str = "https://github.com/acme/foo/.github/workflows/release.yml@refs/tags/v1";
-const REPOSITORY: &str = "https://github.com/acme/foo";
-const SIGNER: Signer<'_> = Signer {
-    identity: WORKFLOW,
-    issuer: "https://token.actions.githubusercontent.com",
-    at: 1_700_000_000,
-    source: Some((REPOSITORY, WORKFLOW)),
-};
 
 /// A server that trusts an instance of Sigstore.
 async fn trusting(engine: Engine, sigstore: &Sigstore) -> TestServer {

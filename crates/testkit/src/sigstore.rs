@@ -62,6 +62,21 @@ pub struct Signer<'a> {
     pub source: Option<(&'a str, &'a str)>,
 }
 
+/// The kind of statement that says how a file was built.
+pub const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
+/// The kind of statement that says that a file was published on an index of Python.
+pub const PUBLISH: &str = "https://docs.pypi.org/attestations/publish/v1";
+/// A workflow that signs what it builds, and its repository.
+pub const WORKFLOW: &str = "https://github.com/acme/foo/.github/workflows/release.yml@refs/tags/v1";
+pub const REPOSITORY: &str = "https://github.com/acme/foo";
+/// A run of that workflow.
+pub const SIGNER: Signer<'_> = Signer {
+    identity: WORKFLOW,
+    issuer: "https://token.actions.githubusercontent.com",
+    at: 1_700_000_000,
+    source: Some((REPOSITORY, WORKFLOW)),
+};
+
 impl Default for Sigstore {
     fn default() -> Sigstore {
         Sigstore::new()

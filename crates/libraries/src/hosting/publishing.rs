@@ -1,7 +1,7 @@
 //! Publishing a file: an upload to a group, whose bytes are durable before the rows that name them.
 
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_core::{Error, Reason, Result, Uidp};
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
 use bowline_store::{Value, WriteTx};
@@ -143,17 +143,7 @@ async fn publish<P: Protocol>(
     file: &NewFile,
 ) -> Result<Published> {
     let language = P::LANGUAGE;
-    let row = FileRow {
-        name: file.name.clone(),
-        sort_key: order_key(language.scheme(), &file.version),
-        size: file.content.blob.size,
-        sha256: file.content.sha256.clone(),
-        metadata_sha256: file.metadata.as_ref().map(|metadata| metadata.sha256.clone()).unwrap_or_default(),
-        requires_python: file.requires_python.clone(),
-        created_at: client.now(),
-        is_deleted: false,
-        checksums: file.checksums.clone(),
-    };
+    let row = row(language, file, client.now());
     let hosted = HostedFile {
         attestations: file.attestations.iter().map(FileAttestation::shown).collect(),
         ..files::snapshot(group, language, &file.package, &file.version, &row)
@@ -202,6 +192,21 @@ async fn publish<P: Protocol>(
     let changed = Changed::many(changes, ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
     Ok(Published::New(replaced))
+}
+
+/// The row of a new file.
+fn row(language: Language, file: &NewFile, now: Micros) -> FileRow {
+    FileRow {
+        name: file.name.clone(),
+        sort_key: order_key(language.scheme(), &file.version),
+        size: file.content.blob.size,
+        sha256: file.content.sha256.clone(),
+        metadata_sha256: file.metadata.as_ref().map(|metadata| metadata.sha256.clone()).unwrap_or_default(),
+        requires_python: file.requires_python.clone(),
+        created_at: now,
+        is_deleted: false,
+        checksums: file.checksums.clone(),
+    }
 }
 
 /// Refuses a file whose name is used up.
