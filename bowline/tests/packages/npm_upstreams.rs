@@ -1,10 +1,13 @@
 //! JavaScript packages of another registry: requested once, pinned by their digests, and withheld while they are young.
 
+use std::io::Read;
 use std::time::Duration;
 
+use base64::Engine;
 use bowline_testkit::tarball::tarball;
 use bowline_testkit::{Actor, TestServer, each_engine, npm};
-use serde_json::{Value, json};
+use flate2::read::GzDecoder;
+use serde_json::{Map, Value, json};
 
 use crate::fake_index::{FakeIndex, Fault};
 use crate::support::*;
@@ -257,8 +260,46 @@ async fn an_outage_is_bridged(server: &TestServer) {
     assert_eq!(client.send("GET bar", &[], &[]).await.status, 503);
 }
 
+/// A version as an upstream shows it, with a manifest of some kilobytes.
+fn long_version(number: usize) -> Value {
+    let dependencies: Map<String, Value> =
+        (0..80).map(|at| (format!("a-dependency-of-{number}-and-{at}"), json!("^1.0.0"))).collect();
+    let integrity = format!("sha512-{}", base64::engine::general_purpose::STANDARD.encode([7; 64]));
+    let dist = json!({ "tarball": format!("https://files.example/long-1.{number}.0.tgz"), "integrity": integrity });
+    json!({ "name": "long", "version": format!("1.{number}.0"), "license": "MIT", "dependencies": dependencies, "dist": dist })
+}
+
+async fn a_long_document_is_the_same_however_it_is_sent(server: &TestServer) {
+    const VERSIONS: usize = 600;
+    let index = FakeIndex::start().await;
+    let versions: Map<String, Value> = (0..VERSIONS).map(|at| (format!("1.{at}.0"), long_version(at))).collect();
+    let document = json!({ "name": "long", "dist-tags": { "latest": "1.7.0" }, "versions": versions });
+    index.state().documents.insert("long".into(), document);
+    let (_, client, _) = installer(server, &index).await;
+    let ask = async |headers: &[(&'static str, &str)]| client.send("GET long", headers, &[]).await;
+    let plain = ask(&[("accept-encoding", "identity")]).await;
+    let length = plain.body.len();
+    assert!(length > 1 << 20, "{length}");
+    assert_eq!((plain.status, plain.header("content-encoding")), (200, None));
+    assert_eq!(plain.header("content-length"), Some(length.to_string().as_str()));
+    let short = ask(&[("accept-encoding", "gzip")]).await;
+    assert_eq!(short.header("content-encoding"), Some("gzip"));
+    let mut text = Vec::new();
+    GzDecoder::new(short.body.as_slice()).read_to_end(&mut text).unwrap();
+    assert!(text == plain.body, "other bytes when compressed");
+    let shown = plain.json();
+    assert_eq!(shown["versions"].as_object().unwrap().len(), VERSIONS);
+    assert_eq!(shown["versions"]["1.599.0"]["dependencies"], long_version(599)["dependencies"]);
+    assert_eq!(client.document("long/latest").await, shown["versions"]["1.7.0"]);
+    for (encoding, known) in [("identity", plain.header("etag")), ("gzip", short.header("etag"))] {
+        let reply = ask(&[("accept-encoding", encoding), ("if-none-match", known.unwrap())]).await;
+        assert_eq!((reply.status, reply.body.len()), (304, 0), "{encoding}");
+    }
+}
+
 each_engine!(
     a_package_of_an_upstream_is_requested_once,
+    a_long_document_is_the_same_however_it_is_sent,
     a_young_version_is_withheld_until_it_is_old_enough,
     no_wrong_tarball_is_stored,
     a_large_tarball_arrives_while_it_is_fetched,

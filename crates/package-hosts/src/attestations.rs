@@ -58,7 +58,7 @@ impl PackageHosts {
     ) -> Result<Response, Refused> {
         let is_verified = attestations.iter().all(|attestation| attestation.signer.is_some());
         let _turn = self.whole.acquire().await.map_err(Error::internal)?;
-        let writing = tokio::task::spawn_blocking(move || Ok::<_, Refused>(rendered(write(&attestations)?)?));
+        let writing = tokio::task::spawn_blocking(move || Ok::<_, Refused>(rendered(&write(&attestations)?)?));
         let mut response = page(headers, media_type, writing.await.map_err(Error::internal)??);
         set(&mut response, STATE, if is_verified { "verified" } else { "unverified" });
         Ok(response)

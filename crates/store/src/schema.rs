@@ -354,4 +354,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0065_hosted_attestations.sql"),
         postgres: include_str!("../migrations/postgres/0065_hosted_attestations.sql"),
     },
+    Migration {
+        version: 66,
+        name: "upstream_heads",
+        sqlite: include_str!("../migrations/sqlite/0066_upstream_heads.sql"),
+        postgres: include_str!("../migrations/postgres/0066_upstream_heads.sql"),
+    },
 ];

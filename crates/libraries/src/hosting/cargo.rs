@@ -105,10 +105,16 @@ impl PageContent for CargoIndex {
 
 /// What versions are and require, by version.
 async fn manifests_of(tx: &mut ReadTx, package: &Package) -> Result<HashMap<String, String>> {
+    let mut of_version = HashMap::new();
     if package.is_hosted() {
         let manifests = manifests::of_package(tx, &package.repository, &package.name).await?;
-        return Ok(manifests.into_iter().map(|(version, manifest)| (version, manifest.json)).collect());
+        of_version.extend(manifests.into_iter().map(|hosted| (hosted.manifest.version, hosted.manifest.manifest)));
+        return Ok(of_version);
     }
-    let manifests = documents::manifests(tx, &package.repository, &package.name).await?;
-    Ok(manifests.into_iter().map(|(version, manifest)| (version, manifest.manifest)).collect())
+    let packed = documents::manifests(tx, &package.repository, &package.name).await?;
+    packed.each(|manifest| {
+        of_version.insert(manifest.version, manifest.manifest);
+        Ok(())
+    })?;
+    Ok(of_version)
 }

@@ -1,9 +1,9 @@
 //! Pages of packages at upstreams as they were answered last, and the files that are stored from there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
-use bowline_contract::bowline::libraries::v1::{MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest};
+use bowline_contract::bowline::libraries::v1::{MavenPlugin, UpstreamDocument, UpstreamFile};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Vault;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -246,17 +246,12 @@ pub(super) async fn find_head(tx: &mut ReadTx, upstream: &Uidp, package: &str) -
     tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentHead::read).await
 }
 
-/// What npm's clients are told of the versions of a package at an upstream, by version.
-pub(super) async fn manifests(
-    tx: &mut ReadTx,
-    upstream: &Uidp,
-    package: &str,
-) -> Result<HashMap<String, UpstreamManifest>> {
+/// What clients are told of the versions of a package at an upstream.
+pub(super) async fn manifests(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<PackedManifests> {
     let sql = "SELECT manifests FROM upstream_documents WHERE upstream = $1 AND package = $2";
     let params = [Value::from(upstream.as_str()), Value::from(package)];
     let packed = tx.query_opt(sql, &params, |row: &Row<'_>| row.bytes(0).map_err(Error::from)).await?;
-    let stored = PackedManifests(packed.unwrap_or_default()).unpack()?;
-    Ok(stored.manifests.into_iter().map(|manifest| (manifest.version.clone(), manifest)).collect())
+    Ok(PackedManifests(packed.unwrap_or_default()))
 }
 
 impl Hosting {

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use bowline_core::{Error, Micros, Result};
+use bowline_contract::bowline::libraries::v1::UpstreamManifest;
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::ReadTx;
 
 use super::gate::Gate;
+use super::manifests::{HostedManifest, Manifests};
 use super::own_names::is_own;
 use super::package::{Package, absent};
 use super::package_file::PackageFile;
@@ -14,7 +16,9 @@ use super::pages::RenderedPage;
 use super::protocols::Npm;
 use super::serving::{FileName, PageContent, PageName};
 use super::views::View;
-use super::{AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, attestations, manifests, tags};
+use super::{
+    AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, attestations, documents, manifests, tags,
+};
 use crate::base64_of_hex;
 use crate::ecosystems::Language;
 use crate::policy::purl;
@@ -40,6 +44,8 @@ pub struct Packument {
     pub hidden_latest: Option<Withheld>,
     /// When a version that is too young now will be old enough; absent if time changes nothing.
     pub changes_at: Option<Micros>,
+    /// What clients are told of versions, also of others than those that can be installed.
+    pub manifests: Manifests,
 }
 
 /// A version as clients resolve and install it.
@@ -48,17 +54,10 @@ pub struct PackumentVersion {
     pub version: String,
     /// Name of its file.
     pub file: String,
-    /// Members of its `package.json`, as JSON.
-    pub manifest: String,
-    /// SHA-1 of the file in lower-case hex; empty where that is not known.
-    pub sha1: String,
     /// Its SHA-512 as clients compare it, such as `sha512-` and base64.
     pub integrity: String,
-    /// Files in it, and their bytes; 0 where that is not known.
-    pub file_count: i64,
-    pub unpacked_bytes: i64,
-    /// Signatures of an upstream, as JSON; empty without.
-    pub signatures: String,
+    /// Whether the file is the one of the manifest, so that its SHA-1 and signatures are those of the file.
+    pub is_as_described: bool,
     /// What those who install it are warned of.
     pub deprecated: Option<String>,
     /// Predicate type of its provenance, if that is here and was verified; else empty.
@@ -150,12 +149,13 @@ impl PageContent for Packument {
         now: Micros,
     ) -> std::result::Result<Packument, HostError> {
         let (repository, name) = (&package.repository, &package.name);
-        let (mut manifests, tags, modified_at) = if package.is_hosted() {
-            let manifests = manifests::of_package(tx, repository, name).await?;
+        let (mut sha512s, manifests, tags, modified_at) = if package.is_hosted() {
+            let (sha512s, manifests) = hosted_manifests(tx, repository, name).await?;
             let tags = tags::of_package(tx, repository, name).await?;
-            (manifests, tags, tags::changed_at(tx, repository, name).await?)
+            (sha512s, manifests, tags, tags::changed_at(tx, repository, name).await?)
         } else {
-            (manifests::of_upstream(tx, &package).await?, package.tags.clone(), None)
+            let manifests = Manifests::Packed(documents::manifests(tx, repository, name).await?);
+            (sha512s_of_files(&package), manifests, package.tags.clone(), None)
         };
         let mut provenance = HashMap::new();
         if package.is_hosted() {
@@ -166,6 +166,7 @@ impl PageContent for Packument {
             name: name.clone(),
             modified_at,
             changes_at: gate.changes_at(&refused, now),
+            manifests,
             ..Packument::default()
         };
         for file in &package.files {
@@ -173,7 +174,7 @@ impl PageContent for Packument {
                 let purl = purl::of_version(LANGUAGE, &package.name, &file.version);
                 Withheld::new(purl, &bound.name, refusal)
             });
-            packument.add(file, manifests.remove(&file.version), withheld)?;
+            packument.add(file, sha512s.remove(&file.version), withheld)?;
         }
         packument.set_provenance(&mut provenance);
         packument.set_tags(tags);
@@ -185,34 +186,67 @@ impl PageContent for Packument {
     }
 }
 
+/// What clients are told of a package of a group, and the SHA-512 of its files by version.
+pub(super) async fn hosted_manifests(
+    tx: &mut ReadTx,
+    repository: &Uidp,
+    name: &str,
+) -> Result<(HashMap<String, String>, Manifests)> {
+    let (mut sha512s, mut manifests) = (HashMap::new(), Vec::new());
+    for HostedManifest { manifest, sha512 } in manifests::of_package(tx, repository, name).await? {
+        sha512s.insert(manifest.version.clone(), sha512);
+        manifests.push(manifest);
+    }
+    Ok((sha512s, Manifests::Hosted(manifests)))
+}
+
+/// SHA-512 of the files of a package of an upstream, as they are served, by version.
+fn sha512s_of_files(package: &Package) -> HashMap<String, String> {
+    let sha512 = |file: &PackageFile| Some((file.version.clone(), file.digest.strip_prefix("sha512:")?.to_owned()));
+    package.files.iter().filter_map(sha512).collect()
+}
+
 impl Packument {
     /// Adds a version, unless a policy withholds it.
-    pub(super) fn add(
-        &mut self,
-        file: &PackageFile,
-        manifest: Option<manifests::Manifest>,
-        withheld: Option<Withheld>,
-    ) -> Result<()> {
+    pub(super) fn add(&mut self, file: &PackageFile, sha512: Option<String>, withheld: Option<Withheld>) -> Result<()> {
         self.times.extend(file.uploaded_at.map(|at| (file.version.clone(), at)));
         self.modified_at = self.modified_at.max(file.uploaded_at);
         if let Some(withheld) = withheld {
             self.withheld.push((file.version.clone(), withheld));
             return Ok(());
         }
-        let manifest = manifest.ok_or_else(|| Error::internal(format!("{} has no manifest", file.name)))?;
+        let sha512 = sha512.ok_or_else(|| self.without_manifest(&file.version))?;
         self.versions.push(PackumentVersion {
             version: file.version.clone(),
             file: file.name.clone(),
-            manifest: manifest.json,
-            sha1: manifest.sha1,
-            integrity: base64_of_hex(&manifest.sha512).map(|text| format!("sha512-{text}")).unwrap_or_default(),
-            signatures: manifest.signatures,
-            file_count: manifest.file_count,
-            unpacked_bytes: manifest.unpacked_bytes,
+            integrity: base64_of_hex(&sha512).map(|text| format!("sha512-{text}")).unwrap_or_default(),
+            // Of a file that is stored and has changed at the upstream since, the document says nothing.
+            is_as_described: self.manifests.are_of(file),
             deprecated: file.yanked.clone(),
             provenance: String::new(),
         });
         Ok(())
+    }
+
+    /// Visits the versions that can be installed with what clients are told of them, one after the other.
+    ///
+    /// # Errors
+    /// INTERNAL: there is a version of which nothing is known. Those of `visit`.
+    pub fn each_version(
+        &self,
+        mut visit: impl FnMut(&PackumentVersion, &UpstreamManifest) -> Result<()>,
+    ) -> Result<()> {
+        let mut shown: HashMap<&str, &PackumentVersion> =
+            self.versions.iter().map(|version| (version.version.as_str(), version)).collect();
+        self.manifests.each(|manifest| match shown.remove(manifest.version.as_str()) {
+            Some(version) => visit(version, manifest),
+            None => Ok(()),
+        })?;
+        shown.keys().next().map_or(Ok(()), |version| Err(self.without_manifest(version)))
+    }
+
+    fn without_manifest(&self, version: &str) -> Error {
+        Error::internal(format!("{}@{version} has no manifest", self.name))
     }
 
     /// Adds the predicate types of provenance, by name of the file.

@@ -14,11 +14,11 @@ use bowline_resources::kinds::PACKAGE_VERSION;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::javascript::Packument;
+use super::javascript::{Packument, hosted_manifests};
 use super::package::{Package, absent, hosted};
 use super::package_file::PackageFile;
 use super::protocols::{Npm, Protocol};
-use super::{HostClient, HostError, Hosting, manifests, repositories, tags, versions, views};
+use super::{HostClient, HostError, Hosting, repositories, tags, versions, views};
 
 /// A package of a group as those see it who change it: whole, whatever policies withhold.
 #[derive(Clone, Debug)]
@@ -100,11 +100,11 @@ impl Hosting {
             Box::pin(async move {
                 let group = views::group_to_publish::<Npm>(tx, &client, path.as_deref()).await?;
                 let target = Target::find(tx, &group, &name).await?;
-                let mut manifests = manifests::of_package(tx, &target.repository, &name).await?;
+                let (mut sha512s, manifests) = hosted_manifests(tx, &target.repository, &name).await?;
                 let modified_at = tags::changed_at(tx, &target.repository, &name).await?;
-                let mut packument = Packument { name, modified_at, ..Packument::default() };
+                let mut packument = Packument { name, modified_at, manifests, ..Packument::default() };
                 for file in &target.package.files {
-                    packument.add(file, manifests.remove(&file.version), None)?;
+                    packument.add(file, sha512s.remove(&file.version), None)?;
                 }
                 let revision = target.revision();
                 packument.set_tags(target.tags);

@@ -19,7 +19,7 @@ use crate::policies::StoredInForce;
 use crate::policy::decide::{Exception, Freeze, Overrides};
 use crate::{in_force, malware, policies, vulnerabilities};
 
-/// Bytes of half of the cache, and of a page that is kept: documents of npm often have some megabytes.
+/// Bytes of half of the cache, and of a page that is kept: documents of npm often have some megabytes, compressed.
 const HALF: usize = 64 << 20;
 const PAGE: usize = 16 << 20;
 /// What the table costs for a page, about.
@@ -30,18 +30,36 @@ const AT_ONCE: usize = 16;
 /// A page as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderedPage {
-    pub text: Bytes,
-    /// The text compressed; absent where that gains nothing.
-    pub gzip: Option<Bytes>,
+    pub body: PageBody,
     /// Stands for the text.
     pub tag: String,
     /// One sentence for people beside it; absent if there is nothing to say.
     pub notice: Option<String>,
 }
 
-impl RenderedPage {
+/// The text of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PageBody {
+    Text(Bytes),
+    /// Also compressed, which makes it shorter.
+    Both {
+        text: Bytes,
+        gzip: Bytes,
+    },
+    /// Compressed alone, since it is long: of so many bytes.
+    Gzip {
+        gzip: Bytes,
+        length: u64,
+    },
+}
+
+impl PageBody {
     fn bytes(&self) -> usize {
-        self.text.len() + self.gzip.as_ref().map_or(0, Bytes::len)
+        match self {
+            PageBody::Text(text) => text.len(),
+            PageBody::Both { text, gzip } => text.len() + gzip.len(),
+            PageBody::Gzip { gzip, .. } => gzip.len(),
+        }
     }
 }
 
@@ -130,7 +148,7 @@ struct CachedPage {
 
 impl CachedPage {
     fn bytes(&self) -> usize {
-        ENTRY + self.page.bytes()
+        ENTRY + self.page.body.bytes()
     }
 }
 
@@ -201,7 +219,7 @@ impl PageCache {
     ) -> Result<RenderedPage> {
         let page = tokio::task::spawn_blocking(make).await.map_err(Error::internal)??;
         // Anyone chooses times: kept, their pages would take the room of all others.
-        if page.bytes() <= PAGE && key.moment.is_none() {
+        if page.body.bytes() <= PAGE && key.moment.is_none() {
             let cached = CachedPage { stamp, until, page: page.clone() };
             self.cached.lock().unwrap_or_else(PoisonError::into_inner).insert(key, cached);
         }
@@ -224,7 +242,7 @@ mod tests {
     }
 
     fn page(text: &str) -> RenderedPage {
-        RenderedPage { text: text.to_owned().into(), gzip: None, tag: text.len().to_string(), notice: None }
+        RenderedPage { body: PageBody::Text(text.to_owned().into()), tag: text.len().to_string(), notice: None }
     }
 
     async fn keep(pages: &PageCache, key: PageKey, stamp: Stamp, text: &str, until: Option<Micros>) {

@@ -1,6 +1,7 @@
 //! Lines of the index, one for each version: as they are published, as upstreams send them, and as they are served.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Result};
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::target::is_version;
-use crate::pages;
+use crate::pages::PageWriter;
 
 /// Dependencies and features of a version; characters of a name, of a requirement and of an address.
 const DEPENDENCIES: usize = 5_000;
@@ -208,12 +209,11 @@ pub(super) fn read(line: &str, package: &str) -> Option<UpstreamLine> {
 
 /// The index of a crate as it is served.
 pub(super) fn rendered(index: &CargoIndex) -> Result<RenderedPage> {
-    let mut text = String::new();
+    let mut writer = PageWriter::new();
     for version in &index.versions {
-        text.push_str(&served(version)?);
-        text.push('\n');
+        writer.write_all((served(version)? + "\n").as_bytes()).map_err(Error::internal)?;
     }
-    pages::rendered(text)
+    writer.page()
 }
 
 fn served(version: &CargoVersion) -> Result<String> {

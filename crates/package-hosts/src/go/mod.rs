@@ -92,14 +92,14 @@ impl PackageHosts {
             }
             Target::List { module } => {
                 let list = self.until_here(|| self.hosting.go_versions(client, scope, &module)).await?;
-                let lines = list.versions.iter().flat_map(|version| [version.as_str(), "\n"]).collect();
-                let mut response = page(headers, "text/plain; charset=utf-8", rendered(lines)?);
+                let lines = list.versions.iter().flat_map(|version| [version.as_str(), "\n"]).collect::<String>();
+                let mut response = page(headers, "text/plain; charset=utf-8", rendered(&lines)?);
                 note_age(&mut response, list.stale);
                 Ok(response)
             }
             Target::Info { module, query } => {
                 let info = self.until_here(|| self.hosting.go_info(client, scope, &module, &query)).await?;
-                Ok(page(headers, "application/json", rendered(json(&info))?))
+                Ok(page(headers, "application/json", rendered(&json(&info))?))
             }
             Target::File { kind: Kind::Zip, .. } if is_shown(headers) => {
                 let text = "browsers do not show files of packages; download them with the go command";

@@ -107,7 +107,7 @@ impl PackageHosts {
                 match checksum {
                     Some(checksum) => {
                         let sha256 = file.digest.trim_start_matches("sha256:");
-                        let digest = rendered(digest_text(sha256, &file.checksums, checksum).to_owned())?;
+                        let digest = rendered(digest_text(sha256, &file.checksums, checksum))?;
                         Ok(page(headers, "text/plain", digest))
                     }
                     None => self.java_file(method, headers, file).await,
@@ -135,11 +135,11 @@ impl PackageHosts {
         // Some artifacts have thousands of versions.
         let making = tokio::task::spawn_blocking(move || {
             let xml = lists::xml(&list);
-            let Some(checksum) = checksum else { return rendered(xml) };
+            let Some(checksum) = checksum else { return rendered(&xml) };
             let mut hasher = Hasher::new();
             hasher.update(xml.as_bytes());
             let (sha256, checksums) = hasher.finish();
-            rendered(digest_text(&sha256, &checksums, checksum).to_owned())
+            rendered(digest_text(&sha256, &checksums, checksum))
         });
         let content_type = if checksum.is_some() { "text/plain" } else { "application/xml" };
         let mut response = page(headers, content_type, making.await.map_err(Error::internal)??);

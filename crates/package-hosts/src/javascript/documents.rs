@@ -1,17 +1,20 @@
 //! Documents of packages, whole or with what installers need alone.
 
+use std::collections::BTreeMap;
+use std::io::Write;
+
 use axum::http::{HeaderMap, header};
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Result};
 use bowline_libraries::hosting::{
-    CertifiedSigner, FileAttestation, OwnPackument, Packument, PackumentVersion, RenderedPage,
+    CertifiedSigner, FileAttestation, OwnPackument, Packument, PackumentVersion, RenderedPage, UpstreamManifest,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::answers::Refused;
-use crate::pages;
+use crate::pages::PageWriter;
 
 /// The media type of whole documents.
 pub(super) const FULL: &str = "application/json";
@@ -69,17 +72,27 @@ pub(super) fn rendered(package: &Packument, form: Form, base: &str) -> Result<Re
         let shown = package.tags.get("latest").map_or("no version", String::as_str);
         format!("latest of {} is {shown} here. {}", package.name, withheld.sentence)
     });
-    let page = pages::rendered(document(package, form, base, Map::new())?)?;
-    Ok(RenderedPage { notice, ..page })
+    let mut writer = PageWriter::new();
+    write(&mut writer, package, form, base, Map::new())?;
+    Ok(RenderedPage { notice, ..writer.page()? })
 }
 
 /// The whole document for those who change it.
-pub(super) fn own(own: &OwnPackument, base: &str) -> Result<String> {
+pub(super) fn own(own: &OwnPackument, base: &str) -> Result<Vec<u8>> {
     let revision = Map::from_iter([("_rev".to_owned(), json!(own.revision))]);
-    document(&own.packument, Form::Full, base, revision)
+    let mut text = Vec::new();
+    write(&mut text, &own.packument, Form::Full, base, revision)?;
+    Ok(text)
 }
 
-fn document(package: &Packument, form: Form, base: &str, mut head: Map<String, Value>) -> Result<String> {
+/// Writes a document: one version after the other, since all of them together may be large.
+fn write(
+    writer: &mut impl Write,
+    package: &Packument,
+    form: Form,
+    base: &str,
+    mut head: Map<String, Value>,
+) -> Result<()> {
     head.insert("name".into(), json!(package.name));
     head.insert("dist-tags".into(), json!(package.tags));
     // Installers that wait until versions have an age need the times in both forms.
@@ -92,64 +105,126 @@ fn document(package: &Packument, form: Form, base: &str, mut head: Map<String, V
     }
     if form == Form::Full {
         head.insert("_id".into(), json!(package.name));
-        if let Some(latest) = package.tags.get("latest").and_then(|tag| package.version(tag).ok()) {
-            let manifest = manifest(latest)?;
-            let shown = ["author", "bugs", "description", "homepage", "keywords", "license", "repository"];
-            let of_latest = manifest.into_iter().filter(|(member, _)| shown.contains(&member.as_str()));
-            head.extend(of_latest);
-        }
     }
-    // One version after the other: all of them together may be large.
-    let mut versions = String::from("{");
-    for version_of in &package.versions {
-        let mut members = version(package, version_of, base)?;
-        if form == Form::Abbreviated {
-            members.retain(|member, _| INSTALLED_BY.contains(&member.as_str()));
+    let mut part = Value::Object(head).to_string().into_bytes();
+    part.pop();
+    part.extend(b",\"versions\":{");
+    let latest = package.tags.get("latest").map(String::as_str).filter(|_| form == Form::Full);
+    let (mut of_latest, mut is_first) = (Map::new(), true);
+    package.each_version(|version, manifest| {
+        if !std::mem::take(&mut is_first) {
+            part.push(b',');
         }
-        let separator = if versions.len() > 1 { "," } else { "" };
-        let (key, members) = (json!(version_of.version), Value::Object(members));
-        versions.push_str(&format!("{separator}{key}:{members}"));
+        serde_json::to_writer(&mut part, &version.version).map_err(Error::internal)?;
+        part.push(b':');
+        let shown = shown(package, (version, manifest), form, base)?;
+        serde_json::to_writer(&mut part, &shown).map_err(Error::internal)?;
+        writer.write_all(&part).map_err(Error::internal)?;
+        part.clear();
+        if latest == Some(&version.version) {
+            of_latest = about_package(manifest)?;
+        }
+        Ok(())
+    })?;
+    part.push(b'}');
+    let about = Value::Object(of_latest).to_string();
+    match about.strip_prefix('{') {
+        Some(members) if members != "}" => part.extend(format!(",{members}").bytes()),
+        _ => part.push(b'}'),
     }
-    let mut text = Value::Object(head).to_string();
-    text.pop();
-    Ok(format!("{text},\"versions\":{versions}}}}}"))
+    writer.write_all(&part).map_err(Error::internal)
 }
 
-/// A version as documents show it.
-pub(super) fn version(package: &Packument, version: &PackumentVersion, base: &str) -> Result<Map<String, Value>> {
-    let mut members = manifest(version)?;
-    let (name, number) = (&package.name, &version.version);
-    members.insert("name".into(), json!(name));
-    members.insert("version".into(), json!(number));
-    members.insert("_id".into(), json!(format!("{name}@{number}")));
-    members.remove("deprecated");
-    if let Some(deprecated) = &version.deprecated {
-        members.insert("deprecated".into(), json!(deprecated));
-    }
-    let mut dist = json!({
-        "tarball": format!("{base}/{name}/-/{}", version.file),
-        "integrity": version.integrity,
+/// What a whole document says of the package itself, as its latest version does.
+fn about_package(latest: &UpstreamManifest) -> Result<Map<String, Value>> {
+    let members: Map<String, Value> = serde_json::from_str(&latest.manifest).map_err(|error| damaged(latest, error))?;
+    let about = ["author", "bugs", "description", "homepage", "keywords", "license", "repository"];
+    Ok(members.into_iter().filter(|(member, _)| about.contains(&member.as_str())).collect())
+}
+
+/// A version as documents show it: members of its manifest as they were written, and what this host says of it.
+#[derive(Serialize)]
+struct ShownVersion<'a> {
+    #[serde(flatten)]
+    members: BTreeMap<&'a str, &'a RawValue>,
+    name: &'a str,
+    version: &'a str,
+    _id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deprecated: Option<&'a str>,
+    dist: Dist<'a>,
+}
+
+/// What is said of the file of a version.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Dist<'a> {
+    tarball: String,
+    integrity: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    shasum: &'a str,
+    #[serde(skip_serializing_if = "is_unknown")]
+    file_count: i64,
+    #[serde(skip_serializing_if = "is_unknown")]
+    unpacked_size: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signatures: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attestations: Option<Value>,
+}
+
+fn is_unknown(number: &i64) -> bool {
+    *number <= 0
+}
+
+fn shown<'a>(
+    package: &'a Packument,
+    (version, manifest): (&'a PackumentVersion, &'a UpstreamManifest),
+    form: Form,
+    base: &str,
+) -> Result<ShownVersion<'a>> {
+    let parsed = serde_json::from_str(&manifest.manifest);
+    let mut members: BTreeMap<&str, &RawValue> = parsed.map_err(|error| damaged(manifest, error))?;
+    members.retain(|member, _| {
+        let is_said_here = ["name", "version", "_id", "deprecated", "dist"].contains(member);
+        !is_said_here && (form == Form::Full || INSTALLED_BY.contains(member))
     });
-    if !version.sha1.is_empty() {
-        dist["shasum"] = json!(version.sha1);
-    }
-    for (member, number) in [("fileCount", version.file_count), ("unpackedSize", version.unpacked_bytes)] {
-        if number > 0 {
-            dist[member] = json!(number);
-        }
-    }
-    if !version.signatures.is_empty() {
-        let damaged = |error| Error::internal(format!("the signatures of {} are damaged: {error}", version.file));
-        dist["signatures"] = serde_json::from_str(&version.signatures).map_err(damaged)?;
-    }
-    if !version.provenance.is_empty() {
-        dist["attestations"] = json!({
+    let (name, number) = (&package.name, &version.version);
+    let signatures = Some(manifest.signatures.as_str()).filter(|text| version.is_as_described && !text.is_empty());
+    let attestations = (!version.provenance.is_empty()).then(|| {
+        json!({
             "url": format!("{base}/-/npm/v1/attestations/{name}@{number}"),
             "provenance": { "predicateType": version.provenance },
-        });
-    }
-    members.insert("dist".into(), dist);
-    Ok(members)
+        })
+    });
+    let dist = Dist {
+        tarball: format!("{base}/{name}/-/{}", version.file),
+        integrity: &version.integrity,
+        shasum: if version.is_as_described { &manifest.sha1 } else { "" },
+        file_count: manifest.file_count,
+        unpacked_size: manifest.unpacked_bytes,
+        signatures: signatures.map(serde_json::from_str).transpose().map_err(|error| damaged(manifest, error))?,
+        attestations,
+    };
+    let _id = format!("{name}@{number}");
+    Ok(ShownVersion { members, name, version: number, _id, deprecated: version.deprecated.as_deref(), dist })
+}
+
+/// A version as documents show it, alone.
+pub(super) fn version(package: &Packument, named: &PackumentVersion, base: &str) -> Result<String> {
+    let mut text = None;
+    package.each_version(|version, manifest| {
+        if version.version == named.version {
+            let shown = shown(package, (version, manifest), Form::Full, base)?;
+            text = Some(serde_json::to_string(&shown).map_err(Error::internal)?);
+        }
+        Ok(())
+    })?;
+    text.ok_or_else(|| Error::internal(format!("{}@{} was not visited", package.name, named.version)))
+}
+
+fn damaged(manifest: &UpstreamManifest, error: serde_json::Error) -> Error {
+    Error::internal(format!("the manifest of version {} is damaged: {error}", manifest.version))
 }
 
 /// The statements about a version.
@@ -179,11 +254,6 @@ pub(super) fn attestations(stored: &[FileAttestation]) -> std::result::Result<St
     });
     let attestations = shown.collect::<std::result::Result<_, Refused>>()?;
     Ok(serde_json::to_string(&Attestations { attestations }).map_err(Error::internal)?)
-}
-
-fn manifest(version: &PackumentVersion) -> Result<Map<String, Value>> {
-    let damaged = |error| Error::internal(format!("the manifest of {} is damaged: {error}", version.file));
-    serde_json::from_str(&version.manifest).map_err(damaged)
 }
 
 fn times(package: &Packument) -> Map<String, Value> {
@@ -218,7 +288,7 @@ fn restrictions(package: &Packument) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use bowline_libraries::hosting::Withheld;
+    use bowline_libraries::hosting::{Manifests, PageBody, Withheld};
 
     use super::*;
 
@@ -226,18 +296,22 @@ mod tests {
         let version = |version: &str, deprecated: Option<&str>| PackumentVersion {
             version: version.into(),
             file: format!("b-{version}.tgz"),
+            integrity: "sha512-x".into(),
+            is_as_described: version != "1.1.0",
+            deprecated: deprecated.map(str::to_owned),
+            provenance: deprecated.map(|_| "https://slsa.dev/provenance/v1".to_owned()).unwrap_or_default(),
+        };
+        let manifest = |version: &str| UpstreamManifest {
+            version: version.into(),
             manifest: json!({
                 "name": "@a/b", "version": version, "license": "MIT", "description": "A package.", "homepage": "h",
-                "dependencies": { "c": "^1.0.0" }, "bin": { "b": "b.js" },
+                "dependencies": { "c": "^1.0.0" }, "bin": { "b": "b.js" }, "deprecated": "no longer", "dist": 7,
             })
             .to_string(),
             sha1: "ab".into(),
-            integrity: "sha512-x".into(),
             file_count: 2,
-            unpacked_bytes: 7,
+            unpacked_bytes: 0,
             signatures: "[{\"keyid\":\"k\"}]".into(),
-            deprecated: deprecated.map(str::to_owned),
-            provenance: deprecated.map(|_| "https://slsa.dev/provenance/v1".to_owned()).unwrap_or_default(),
         };
         let withheld = Withheld {
             purl: "pkg:npm/%40a/b@2.0.0".into(),
@@ -254,12 +328,14 @@ mod tests {
             modified_at: Some(1_700_000_001_000_000),
             hidden_latest: Some(withheld),
             changes_at: None,
+            manifests: Manifests::Hosted(["2.0.0", "1.0.0", "1.1.0"].map(manifest).into()),
         }
     }
 
     fn parsed(form: Form) -> Value {
-        serde_json::from_str(&document(&sample(), form, "https://x/javascript", Map::new()).expect("a document"))
-            .expect("JSON")
+        let mut text = Vec::new();
+        write(&mut text, &sample(), form, "https://x/javascript", Map::new()).expect("a document");
+        serde_json::from_slice(&text).expect("JSON")
     }
 
     #[test]
@@ -283,11 +359,33 @@ mod tests {
         let attestations = json!({ "url": "https://x/javascript/-/npm/v1/attestations/@a/b@1.0.0",
                                    "provenance": { "predicateType": "https://slsa.dev/provenance/v1" } });
         assert_eq!(version["dist"]["attestations"], attestations);
+        assert_eq!((&version["dist"]["fileCount"], version["dist"].get("unpackedSize")), (&json!(2), None));
         let other = &document["versions"]["1.1.0"];
+        let of_other_bytes = [other["dist"].get("shasum"), other["dist"].get("signatures")];
+        assert_eq!(of_other_bytes, [None, None], "of a file that is not the one of the manifest");
         assert_eq!((other.get("deprecated"), other["dist"].get("attestations")), (None, None));
         assert_eq!(document["versions"].get("2.0.0"), None);
         assert_eq!(document["policyRestrictions"]["message"], "Blocked by policy p: b 2");
         assert_eq!(document["policyRestrictions"]["versions"]["2.0.0"]["version"], "2.0.0");
+    }
+
+    #[test]
+    fn a_version_alone() {
+        let package = sample();
+        let text = version(&package, package.version("latest").expect("a version"), "https://x/javascript");
+        let shown: Value = serde_json::from_str(&text.expect("JSON")).expect("JSON");
+        assert_eq!(shown, parsed(Form::Full)["versions"]["1.1.0"]);
+    }
+
+    #[test]
+    fn a_version_without_a_manifest_is_no_document() {
+        let mut package = sample();
+        package.manifests = Manifests::default();
+        assert!(rendered(&package, Form::Full, "https://x").is_err());
+        package.versions.clear();
+        let page = rendered(&package, Form::Full, "https://x").expect("a page");
+        let PageBody::Text(text) = page.body else { panic!("it is short") };
+        assert_eq!(serde_json::from_slice::<Value>(&text).expect("JSON")["versions"], json!({}));
     }
 
     #[test]

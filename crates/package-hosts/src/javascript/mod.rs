@@ -124,11 +124,7 @@ impl PackageHosts {
                 Ok(typed(StatusCode::OK, documents::FULL, making.await.map_err(Error::internal)??))
             }
             Target::Package { name, revision: None } => self.document(client, headers, scope, &name).await,
-            Target::Version { name, version } => {
-                let package = self.whole_package(client, scope, &name).await?;
-                let version = documents::version(&package, package.version(&version)?, &self.javascript_base(scope))?;
-                Ok(answered(StatusCode::OK, &Value::Object(version)))
-            }
+            Target::Version { name, version } => self.version(client, scope, (&name, version)).await,
             Target::Attestations { name, version } => {
                 self.javascript_attestations(client, headers, scope, (&name, &version)).await
             }
@@ -178,6 +174,22 @@ impl PackageHosts {
         Ok(self.until_here(look).await?)
     }
 
+    /// A version of a package alone, which a version or a tag names.
+    async fn version(
+        self: &Arc<Self>,
+        client: &HostClient,
+        scope: Option<&str>,
+        (name, named): (&str, String),
+    ) -> Result<Response, Refused> {
+        let package = self.whole_package(client, scope, name).await?;
+        let base = self.javascript_base(scope);
+        let _turn = self.whole.acquire().await.map_err(Error::internal)?;
+        let making = tokio::task::spawn_blocking(move || {
+            Ok::<_, HostError>(documents::version(&package, package.version(&named)?, &base)?)
+        });
+        Ok(json_text(making.await.map_err(Error::internal)??))
+    }
+
     /// The document of a package in the form that the client asks for.
     async fn document(
         self: &Arc<Self>,
@@ -224,7 +236,13 @@ fn is_for_writing(query: Option<&str>) -> bool {
 }
 
 fn answered(status: StatusCode, body: &Value) -> Response {
-    let mut response = typed(status, documents::FULL, body.to_string());
+    let mut response = json_text(body.to_string());
+    *response.status_mut() = status;
+    response
+}
+
+fn json_text(text: String) -> Response {
+    let mut response = typed(StatusCode::OK, documents::FULL, text);
     set(&mut response, header::CACHE_CONTROL, "private, no-cache");
     response
 }

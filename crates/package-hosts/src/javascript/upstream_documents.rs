@@ -246,7 +246,12 @@ mod tests {
         assert_eq!((first.yanked, first.yanked_reason.as_str()), (true, "it broke"));
         assert_eq!((first.upload_micros, new.document.files[1].upload_micros), (1_700_000_000_000_000, 0));
         assert_eq!(first.sha512, hex(&[7; 64]));
-        let manifests = new.manifests.unpack().expect("manifests").manifests;
+        let mut manifests = Vec::new();
+        let read = new.manifests.each(|manifest| {
+            manifests.push(manifest);
+            Ok(())
+        });
+        read.expect("manifests");
         let told: Value = serde_json::from_str(&manifests[0].manifest).expect("JSON");
         assert_eq!(
             (&told["hasInstallScript"], told.get("readme"), told.get("devDependencies")),

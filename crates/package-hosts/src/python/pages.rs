@@ -14,7 +14,7 @@ const VERSION: &str = "1.4";
 
 /// The list of all projects.
 pub(super) fn projects(form: Form, names: &[String]) -> Result<RenderedPage> {
-    rendered(project_list(form, names))
+    rendered(&project_list(form, names))
 }
 
 fn project_list(form: Form, names: &[String]) -> String {
@@ -33,7 +33,7 @@ fn project_list(form: Form, names: &[String]) -> String {
 
 /// The page of a project in a form, with addresses of attestations below `base`.
 pub(super) fn project(form: Form, project: &Project, base: &str) -> Result<RenderedPage> {
-    rendered(match form {
+    rendered(&match form {
         Form::Json => project_json(project, base),
         Form::Html | Form::PlainHtml => project_html(project, base),
     })
