@@ -27,6 +27,22 @@ impl PackageHosts {
             Language::Java | Language::Go => return self.fetched_whole(wanted).await,
             Language::Python | Language::JavaScript | Language::Cargo => {}
         }
+        let id = hex(&random_bytes::<16>());
+        // The row is written while the upstream is asked: it would be waited for otherwise between the response and its first byte.
+        let (response, begun) = tokio::join!(self.announced(wanted), self.hosting.begin_fetching(wanted, &id));
+        let mut upload = begun?;
+        let kept = match response {
+            Ok((opened, size)) => self.stored(fetch, &mut upload, (&id, size), opened).await,
+            Err(problem) => Err(problem),
+        };
+        if kept.is_err() {
+            self.abandon(&id).await;
+        }
+        kept
+    }
+
+    /// The response with a file, and the length that the index or else the upstream says.
+    async fn announced(&self, wanted: &MissingFile) -> Result<(Opened, Option<u64>), Problem> {
         let url = Url::parse(&wanted.url).map_err(|_| FetchError::InvalidUrl)?;
         let (opened, _) = self.fetching.client.get(&wanted.upstream, &url, &HeaderMap::new()).await?;
         if opened.status() != StatusCode::OK {
@@ -34,20 +50,13 @@ impl PackageHosts {
         }
         let length = opened.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let length: Option<u64> = length.and_then(|text| text.parse().ok());
-        if let (Some(size), Some(length)) = (wanted.size, length)
-            && size != length
-        {
-            return Err(Problem::Wrong("has another length than the index says"));
+        match (wanted.size, length) {
+            (Some(size), Some(length)) if size != length => {
+                Err(Problem::Wrong("has another length than the index says"))
+            }
+            // Documents of npm and Cargo's index have no sizes.
+            (size, length) => Ok((opened, size.or(length))),
         }
-        let id = hex(&random_bytes::<16>());
-        let mut upload = self.hosting.begin_fetching(wanted, &id).await?;
-        // Documents of npm and Cargo's index have no sizes.
-        let size = wanted.size.or(length);
-        let kept = self.stored(fetch, &mut upload, (&id, size), opened).await;
-        if kept.is_err() {
-            self.abandon(&id).await;
-        }
-        kept
     }
 
     /// Fetches a file of which nothing says what it is before it is here, and keeps it, or notes that the upstream has none.

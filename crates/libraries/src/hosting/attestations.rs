@@ -9,7 +9,7 @@ use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_registry::trusted_root::CertifiedSigner;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::package::{hosted, repository};
+use super::package::{Which, hosted, repository};
 use super::protocols::Protocol;
 use super::publishing::NewFile;
 use super::views::View;
@@ -83,7 +83,7 @@ impl Hosting {
                     )
                 };
                 let repository = repository(tx, &view, &package).await?.ok_or_else(absent)?.uid;
-                let package = hosted(tx, &repository, &package).await?;
+                let package = hosted(tx, &repository, &package, Which::Named(&named.name)).await?;
                 let file = package
                     .file(&named)
                     .filter(|file| P::LANGUAGE.is_same_version(&file.version, &version) && file.is_of(view.moment));

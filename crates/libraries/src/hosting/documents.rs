@@ -11,11 +11,13 @@ use bowline_versions::order_key;
 use prost::Message as _;
 
 use super::Hosting;
+use super::encoded::files_named;
 use super::files::Checksums;
 use super::go_times;
 use super::memory::{self, Outcome};
 use super::package_file::PackageFile;
 use super::packed::PackedManifests;
+use super::room;
 use super::upstream_files::MissingFile;
 use super::upstreams::{self, UpstreamRow};
 use crate::ecosystems::Language;
@@ -25,12 +27,6 @@ const SECOND: Micros = 1_000_000;
 const FRESH: Micros = 300 * SECOND;
 /// How long a document is used whose upstream cannot be asked.
 const USABLE: Micros = 7 * 24 * 3600 * SECOND;
-/// Documents of an upstream, and how many are forgotten at once where there are as many.
-const DOCUMENTS: i64 = 10_000;
-const FORGOTTEN: i64 = 100;
-/// Which documents of Go are forgotten first.
-const GO_FIRST: &str = "CASE WHEN d.package LIKE '%@%' THEN 0 WHEN EXISTS (SELECT 1 FROM upstream_files f
-  WHERE f.upstream = d.upstream AND f.package = d.package) THEN 2 ELSE 1 END,";
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -226,8 +222,25 @@ impl DocumentRow {
 
 /// The document of a package at an upstream.
 pub(super) async fn find(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<DocumentRow>> {
-    let sql = format!("SELECT {HEAD}, document FROM upstream_documents WHERE upstream = $1 AND package = $2");
-    tx.query_opt(&sql, &[Value::from(upstream.as_str()), Value::from(package)], DocumentRow::read).await
+    tx.query_opt(&whole(), &[Value::from(upstream.as_str()), Value::from(package)], DocumentRow::read).await
+}
+
+/// The same with the files of one name alone: others are not read.
+pub(super) async fn find_of(
+    tx: &mut ReadTx,
+    upstream: &Uidp,
+    package: &str,
+    file: &str,
+) -> Result<Option<DocumentRow>> {
+    let read = |row: &Row<'_>| {
+        let document = UpstreamDocument { files: files_named(&row.bytes(5)?, file)?, ..UpstreamDocument::default() };
+        Ok(DocumentRow { head: DocumentHead::read(row)?, document })
+    };
+    tx.query_opt(&whole(), &[Value::from(upstream.as_str()), Value::from(package)], read).await
+}
+
+fn whole() -> String {
+    format!("SELECT {HEAD}, document FROM upstream_documents WHERE upstream = $1 AND package = $2")
 }
 
 /// What is known of single versions of a module of Go at an upstream.
@@ -321,7 +334,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
     };
     let before = find(tx, uid, &ask.package).await?;
     if before.is_none() {
-        make_room(tx, uid, ask.language).await?;
+        room::make(tx, uid, ask.language).await?;
     }
     if let Some(before) = &before
         && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
@@ -365,23 +378,5 @@ async fn insert(
         Value::from(&new.manifests.0),
     ];
     tx.execute(sql, &params).await?;
-    Ok(())
-}
-
-/// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names. Of
-/// Go, those of single versions go first, and lists of modules in use last: they say since when versions are known.
-async fn make_room(tx: &mut WriteTx, upstream: &Uidp, language: Language) -> Result<()> {
-    let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 LIMIT $2) AS stored";
-    let params = [Value::from(upstream.as_str()), Value::Int(DOCUMENTS)];
-    let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
-    if count < DOCUMENTS {
-        return Ok(());
-    }
-    let first = if language == Language::Go { GO_FIRST } else { "" };
-    let sql = format!(
-        "DELETE FROM upstream_documents WHERE upstream = $1 AND package IN
-           (SELECT d.package FROM upstream_documents d WHERE d.upstream = $1 ORDER BY {first} d.fetched_at LIMIT $2)"
-    );
-    tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(FORGOTTEN)]).await?;
     Ok(())
 }

@@ -105,11 +105,11 @@ impl Gate {
             return Ok(None);
         };
         let versions = match self.language {
-            Language::Python | Language::JavaScript | Language::Cargo => versions_of(&package.files),
-            // Their packages are looked for file by file.
-            Language::Java | Language::Go => {
-                facts::known_versions(tx, &upstream.uid, self.language, &package.name).await?
+            Language::Python | Language::JavaScript | Language::Cargo if package.is_whole => {
+                versions_of(&package.files)
             }
+            // Packages of Java and Go are looked for file by file.
+            _ => facts::known_versions(tx, &upstream.uid, self.language, &package.name).await?,
         };
         Ok(Some(Recorded { records, versions, minimum }))
     }
@@ -231,7 +231,7 @@ pub(super) async fn needs_licenses(tx: &mut ReadTx, organization: &Uidp, languag
     Ok(false)
 }
 
-/// The versions of a package that has all of its files.
+/// The versions of a whole package.
 fn versions_of(files: &[PackageFile]) -> KnownVersions {
     let mut versions = KnownVersions::new(true);
     for file in files {

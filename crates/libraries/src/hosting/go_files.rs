@@ -9,7 +9,9 @@ use super::Hosting;
 use super::documents::{self, Ask, DocumentRow, UpstreamAccess};
 use super::go::{GoInfo, key};
 use super::memory::Outcome;
-use super::package::{Known, LocateFile, Located, Package, absent, of_upstream, repository, requestable, silent};
+use super::package::{
+    Known, LocateFile, Located, Package, Which, absent, of_upstream, repository, requestable, silent,
+};
 use super::package_file::PackageFile;
 use super::protocols::Go;
 use super::serving::FileName;
@@ -37,7 +39,7 @@ pub(super) async fn listed(
         Located::Fetch(file) => return Ok(Located::Fetch(file)),
     };
     let document = documents::find(tx, &upstream.uid, module).await?;
-    let package = of_upstream(tx, LANGUAGE, &upstream, (module, document.as_ref()), false).await?;
+    let package = of_upstream(tx, LANGUAGE, &upstream, (module, document.as_ref()), Which::OfPage).await?;
     let had_versions = document.is_some_and(|document| !document.upstream_files().is_empty());
     if package.files.is_empty() && had_versions {
         return Err(absent(module));

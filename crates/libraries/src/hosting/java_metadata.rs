@@ -13,7 +13,7 @@ use bowline_versions::order_key;
 
 use super::documents::{self, Ask};
 use super::gate::Gate;
-use super::package::{Known, Package, absent, of_upstream, repository, requestable, silent};
+use super::package::{Known, Package, Which, absent, of_upstream, repository, requestable, silent};
 use super::package_file::PackageFile;
 use super::protocols::Maven;
 use super::repositories::Repository;
@@ -196,7 +196,7 @@ async fn list(
             for found in document.iter().flat_map(documents::DocumentRow::plugins) {
                 metadata.add(found.clone());
             }
-            packages.push(of_upstream(tx, LANGUAGE, &upstream, (&package, document.as_ref()), false).await?);
+            packages.push(of_upstream(tx, LANGUAGE, &upstream, (&package, document.as_ref()), Which::OfPage).await?);
         }
     }
     for package in &packages {

@@ -15,7 +15,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::javascript::{Packument, hosted_manifests};
-use super::package::{Package, absent, hosted};
+use super::package::{Package, Which, absent, hosted};
 use super::package_file::PackageFile;
 use super::protocols::{Npm, Protocol};
 use super::{HostClient, HostError, Hosting, repositories, tags, versions, views};
@@ -39,7 +39,7 @@ impl Target {
     async fn find(tx: &mut ReadTx, group: &Uidp, name: &str) -> Result<Target> {
         let repository = repositories::find(tx, group.as_str(), Npm::LANGUAGE.number()).await?;
         let repository = repository.ok_or_else(|| absent(name))?.uid;
-        let package = hosted(tx, &repository, name).await?;
+        let package = hosted(tx, &repository, name, Which::OfPage).await?;
         if package.files.is_empty() {
             return Err(absent(name));
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::documents::{self, Ask, DocumentHead, DocumentRow, UpstreamAccess};
 use super::files::Checksums;
@@ -35,6 +35,8 @@ pub(super) struct Package {
     pub(super) upstream: Option<UpstreamAccess>,
     /// By version and name, the lowest version first.
     pub(super) files: Vec<PackageFile>,
+    /// Whether these are all of its files.
+    pub(super) is_whole: bool,
     /// Tags with the versions that they stand for, as its upstream has them.
     pub(super) tags: BTreeMap<String, String>,
 }
@@ -66,7 +68,7 @@ impl Package {
         upstream: Option<UpstreamAccess>,
         files: Vec<PackageFile>,
     ) -> Package {
-        Package { name: name.into(), repository, upstream, files, tags: BTreeMap::new() }
+        Package { name: name.into(), repository, upstream, files, is_whole: false, tags: BTreeMap::new() }
     }
 
     pub(super) fn is_hosted(&self) -> bool {
@@ -126,6 +128,15 @@ pub(super) trait LocateFile: Protocol {
 impl LocateFile for Python {}
 
 impl LocateFile for Npm {}
+
+/// Which files of a package are read: for one of them the others are not.
+#[derive(Clone, Copy)]
+pub(super) enum Which<'a> {
+    /// Those that a page shows.
+    OfPage,
+    /// Those of this name, also one that its document has lost.
+    Named(&'a str),
+}
 
 /// Where something of a package is, or whom to ask.
 #[derive(Debug)]
@@ -216,12 +227,13 @@ pub(super) async fn locate_file(
     file: &FileName,
     now: Micros,
 ) -> Result<Located<Package>> {
+    let which = Which::Named(&file.name);
     if let Some(repository) = repository(tx, view, name).await? {
-        return Ok(Located::Here(hosted(tx, &repository.uid, name).await?));
+        return Ok(Located::Here(hosted(tx, &repository.uid, name, which).await?));
     }
     for upstream in requestable(tx, hosting, &view.scope.root(), (language, name)).await? {
-        let document = documents::find(tx, &upstream.uid, name).await?;
-        let package = of_upstream(tx, language, &upstream, (name, document.as_ref()), true).await?;
+        let document = documents::find_of(tx, &upstream.uid, name, &file.name).await?;
+        let package = of_upstream(tx, language, &upstream, (name, document.as_ref()), which).await?;
         if package.file(file).is_some() {
             return Ok(Located::Here(package));
         }
@@ -244,10 +256,10 @@ impl Location {
     /// NOT_FOUND if its upstream has no file of it any more.
     pub(super) async fn package(&self, tx: &mut ReadTx, language: Language, name: &str) -> Result<Package> {
         let package = match &self.upstream {
-            None => hosted(tx, &self.repository, name).await?,
+            None => hosted(tx, &self.repository, name, Which::OfPage).await?,
             Some(upstream) => {
                 let document = documents::find(tx, &upstream.uid, name).await?;
-                of_upstream(tx, language, upstream, (name, document.as_ref()), false).await?
+                of_upstream(tx, language, upstream, (name, document.as_ref()), Which::OfPage).await?
             }
         };
         if package.files.is_empty() { Err(absent(name)) } else { Ok(package) }
@@ -290,12 +302,19 @@ pub(super) async fn repository(tx: &mut ReadTx, view: &View, name: &str) -> Resu
 }
 
 /// The package that a repository of a group has.
-pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Result<Package> {
-    let sql = "SELECT f.name, v.version, f.sort_key, v.license, f.size_bytes, f.sha256, f.metadata_sha256,
+pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str, which: Which<'_>) -> Result<Package> {
+    let mut sql = Sql::new(
+        "SELECT f.name, v.version, f.sort_key, v.license, f.size_bytes, f.sha256, f.metadata_sha256,
                       f.requires_python, f.created_at, v.yanked
-               FROM hosted_files f JOIN hosted_versions v
-                 ON v.repository = f.repository AND v.package = f.package AND v.sort_key = f.sort_key
-               WHERE f.repository = $1 AND f.package = $2 AND f.deleted_at IS NULL ORDER BY f.sort_key, f.name";
+         FROM hosted_files f JOIN hosted_versions v
+           ON v.repository = f.repository AND v.package = f.package AND v.sort_key = f.sort_key
+         WHERE f.deleted_at IS NULL",
+    );
+    sql.bind(" AND f.repository = ", repository.as_str()).bind(" AND f.package = ", name);
+    if let Which::Named(file) = which {
+        sql.bind(" AND f.name = ", file);
+    }
+    sql.push(" ORDER BY f.sort_key, f.name");
     let read = |row: &Row<'_>| {
         Ok::<_, Error>(PackageFile {
             name: row.text(0)?,
@@ -314,23 +333,27 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str) -> Re
             checksums: Checksums::default(),
         })
     };
-    let files = tx.query(sql, &[Value::from(repository.as_str()), Value::from(name)], read).await?;
-    let (name, repository) = (name.to_owned(), repository.clone());
-    Ok(Package { name, repository, upstream: None, files, tags: BTreeMap::new() })
+    let files = tx.query(&sql.text, &sql.params, read).await?;
+    let (name, repository, is_whole) = (name.to_owned(), repository.clone(), matches!(which, Which::OfPage));
+    Ok(Package { name, repository, upstream: None, files, is_whole, tags: BTreeMap::new() })
 }
 
 /// The package as its document and the files that are stored say. A stored file keeps its digest, whatever the document says
-/// now. One that the document has lost is there for those who name it, `with_lost`; a page does not show it, since upstreams
-/// delete what is malicious.
+/// now. One that the document has lost is there for those who name it; a page does not show it, since upstreams delete what is
+/// malicious.
 pub(super) async fn of_upstream(
     tx: &mut ReadTx,
     language: Language,
     upstream: &UpstreamAccess,
     (name, document): (&str, Option<&DocumentRow>),
-    with_lost: bool,
+    which: Which<'_>,
 ) -> Result<Package> {
     let mut files: Vec<PackageFile> = document.map(|document| document.files(language)).unwrap_or_default();
-    for stored in upstream_files::stored_files(tx, &upstream.uid, name).await? {
+    let stored = match which {
+        Which::OfPage => upstream_files::stored_files(tx, &upstream.uid, name).await?,
+        Which::Named(file) => Vec::from_iter(upstream_files::stored_file(tx, &upstream.uid, name, file).await?),
+    };
+    for stored in stored {
         match files.iter_mut().find(|file| file.name == stored.name) {
             Some(file) if file.digest == stored.digest => {
                 file.is_stored = true;
@@ -340,7 +363,7 @@ pub(super) async fn of_upstream(
                 }
             }
             Some(file) => *file = stored.file(language),
-            None if with_lost => files.push(stored.file(language)),
+            None if matches!(which, Which::Named(_)) => files.push(stored.file(language)),
             None => {}
         }
     }
@@ -353,7 +376,8 @@ pub(super) async fn of_upstream(
     files.sort_by(|a, b| (&a.sort_key, &a.name).cmp(&(&b.sort_key, &b.name)));
     let (name, repository) = (name.to_owned(), upstream.uid.clone());
     let tags = document.map(DocumentRow::tags).unwrap_or_default();
-    Ok(Package { name, repository, upstream: Some(upstream.clone()), files, tags })
+    let (upstream, is_whole) = (Some(upstream.clone()), matches!(which, Which::OfPage));
+    Ok(Package { name, repository, upstream, files, is_whole, tags })
 }
 
 pub(super) fn absent(name: &str) -> Error {
