@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bowline_core::rfc3339::{self, Digits};
 use bowline_server::{Options, TermsOption};
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with, python};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with, packages, python};
 use serde_json::{Value, json};
 
 use crate::contents;
@@ -34,6 +34,10 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
         names.insert(name, uid_of(&ok(&operator, &what, body).await));
     }
     python::publish(server, &operator, &org, "example", "1.0").await;
+    packages::publish_javascript(server, &operator, &org, "example", "1.0.0").await;
+    packages::publish_java(server, &operator, &org, "org.example:library", "1.0").await;
+    packages::publish_go(server, &operator, &org, "example.com/tool", "v1.0.0").await;
+    packages::publish_crate(server, &operator, &org, "example", "1.0.0").await;
     let scanned = server.repo(&org, "scanned").await;
     let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
     contents::store(server, &scanned, &manifest).await;

@@ -6,6 +6,7 @@ use super::{Step, step};
 
 pub(super) fn steps() -> Vec<Step> {
     let mut steps = packages();
+    steps.extend(packages_elsewhere());
     steps.extend(overrides());
     steps.extend(policies());
     steps
@@ -147,6 +148,49 @@ fn packages() -> Vec<Step> {
         step(
             "dev.bowline.libraries.version.deleted.v1",
             "POST /pythonpackages/v1/groups/{org}:deleteVersion",
+            published,
+        ),
+    ]
+}
+
+/// Versions that groups published in the other ecosystems, whose protocols emit the same events.
+fn packages_elsewhere() -> Vec<Step> {
+    let published = json!({ "package": "example", "version": "1.0.0" });
+    let warned = json!({ "package": "example", "version": "1.0.0", "deprecated": "It loses data." });
+    vec![
+        step(
+            "dev.bowline.libraries.javascript.versions.deprecated.v1",
+            "POST /javascriptpackages/v1/groups/{org}:deprecateVersion",
+            warned,
+        ),
+        step(
+            "dev.bowline.libraries.javascript.versions.deleted.v1",
+            "POST /javascriptpackages/v1/groups/{org}:deleteVersion",
+            published.clone(),
+        ),
+        step(
+            "dev.bowline.libraries.java.version.deleted.v1",
+            "POST /javapackages/v1/groups/{org}:deleteVersion",
+            json!({ "package": "org.example:library", "version": "1.0" }),
+        ),
+        step(
+            "dev.bowline.libraries.go.version.deleted.v1",
+            "POST /gopackages/v1/groups/{org}:deleteVersion",
+            json!({ "package": "example.com/tool", "version": "v1.0.0" }),
+        ),
+        step(
+            "dev.bowline.libraries.cargo.version.yanked.v1",
+            "POST /cargopackages/v1/groups/{org}:yankVersion",
+            published.clone(),
+        ),
+        step(
+            "dev.bowline.libraries.cargo.version.unyanked.v1",
+            "POST /cargopackages/v1/groups/{org}:unyankVersion",
+            published.clone(),
+        ),
+        step(
+            "dev.bowline.libraries.cargo.version.deleted.v1",
+            "POST /cargopackages/v1/groups/{org}:deleteVersion",
             published,
         ),
     ]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
 
-use bowline_testkit::{Engine, TestServer, python};
+use bowline_testkit::{Engine, TestServer, packages, python};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -176,7 +176,12 @@ async fn every_example_of_a_handwritten_command_works() {
         }
         if *path == "libraries python list" {
             let actor = server.anonymous().with_token(&ended(&owner.run(&["auth", "token"]).await, 0));
-            python::publish(&server, &actor, &organization.replace('/', ":"), "example", "1.0").await;
+            let group = organization.replace('/', ":");
+            python::publish(&server, &actor, &group, "example", "1.0").await;
+            packages::publish_javascript(&server, &actor, &group, "example", "1.0.0").await;
+            packages::publish_java(&server, &actor, &group, "org.example:library", "1.0").await;
+            packages::publish_go(&server, &actor, &group, "example.com/tool", "v1.0.0").await;
+            packages::publish_crate(&server, &actor, &group, "example", "1.0.0").await;
         }
         if *path == "registry sboms get" {
             names.insert("$DIGEST", push_with_sbom(&server, &owner, &format!("{organization}/nginx"), "2.0").await);

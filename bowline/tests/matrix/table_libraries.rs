@@ -3,8 +3,9 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
-    cargo_policies, catalog, decisions, package_exceptions, package_freezes, package_reservations, package_upstreams,
-    policy_tests, policy_vulnerabilities, python_packages,
+    cargo_packages, cargo_policies, catalog, decisions, go_packages, java_packages, javascript_packages,
+    package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests, policy_vulnerabilities,
+    python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -29,6 +30,7 @@ pub(crate) fn rows() -> Vec<Row> {
         decided(),
         remembered(),
         published(),
+        published_elsewhere(),
         upstreams(),
         overrides(),
     ]
@@ -234,6 +236,41 @@ fn published() -> Vec<Row> {
             package: package.into(),
             version: version.into(),
         })),
+    ]
+}
+
+/// The same of the other ecosystems.
+fn published_elsewhere() -> Vec<Row> {
+    fn listed<M: Method<Request = own::ListHostedVersionsRequest>>() -> Row {
+        at::<M>(|aim| own::ListHostedVersionsRequest { parent: aim.group(), ..default() })
+    }
+    fn missing<M: Method<Request = own::HostedVersionRequest>>() -> Row {
+        let named = |aim: &Aim<'_>| own::HostedVersionRequest {
+            parent: aim.group(),
+            package: "absent".into(),
+            version: "1.0.0".into(),
+        };
+        Row { let_through: NOT_FOUND, ..at::<M>(named) }
+    }
+    let warned = at::<javascript_packages::DeprecateVersion>(|aim| own::DeprecateVersionRequest {
+        parent: aim.group(),
+        package: "absent".into(),
+        version: "1.0.0".into(),
+        deprecated: "use another".into(),
+    });
+    vec![
+        listed::<javascript_packages::ListVersions>(),
+        Row { let_through: NOT_FOUND, ..warned },
+        missing::<javascript_packages::UndeprecateVersion>(),
+        missing::<javascript_packages::DeleteVersion>(),
+        listed::<java_packages::ListVersions>(),
+        missing::<java_packages::DeleteVersion>(),
+        listed::<go_packages::ListVersions>(),
+        missing::<go_packages::DeleteVersion>(),
+        listed::<cargo_packages::ListVersions>(),
+        missing::<cargo_packages::YankVersion>(),
+        missing::<cargo_packages::UnyankVersion>(),
+        missing::<cargo_packages::DeleteVersion>(),
     ]
 }
 

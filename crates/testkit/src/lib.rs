@@ -14,6 +14,7 @@ mod idp;
 mod mail;
 pub mod maven;
 pub mod npm;
+pub mod packages;
 pub mod python;
 mod server;
 pub mod sigstore;

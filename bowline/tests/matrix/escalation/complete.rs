@@ -37,15 +37,19 @@ const TELLING: [&str; 24] = [
 ];
 
 /// Methods that change something and are not attacked, by name or package, with the reason.
-const NOT_ATTACKED: [(&str, &str); 45] = [
+const NOT_ATTACKED: [(&str, &str); 49] = [
     ("bowline.advisories.v1.", "writes advisories, as Advisories.Create does"),
     ("bowline.events.v1.", "sends events to where they go, or not"),
     ("bowline.feeds.v1.", "for the operator alone"),
     ("bowline.iam.v1.Matchers.", "compares and fetches, and stores nothing"),
     ("bowline.iam.v1.Names.", "reads names"),
+    ("bowline.libraries.v1.CargoPackages.", "withdraws and deletes versions that its group published"),
     ("bowline.libraries.v1.CargoPolicies.", "rules on packages, for what everybody of the organization resolves"),
     ("bowline.libraries.v1.Catalog.", "for the operator alone"),
     ("bowline.libraries.v1.Decisions.", "only reads"),
+    ("bowline.libraries.v1.GoPackages.", "deletes versions that its group published"),
+    ("bowline.libraries.v1.JavaPackages.", "deletes versions that its group published"),
+    ("bowline.libraries.v1.JavascriptPackages.", "warns of and deletes versions that its group published"),
     ("bowline.preview.v1.", "changes nothing, and authorizes what it previews like the method itself"),
     ("bowline.people.v1.", "ends one's own sessions, and stores how one wants to see things"),
     (

@@ -9,6 +9,8 @@ const BEFORE: &str =
 const OF_OPERATOR: &str = "it is the operator's alone, and changes no resource of an organization";
 
 const ONE_VERSION: &str = "ListVersions shows the version with its files, and nothing goes along with it";
+const ONE_VERSION_AND_TAGS: &str =
+    "ListVersions shows the version with its file, and tags, which are names alone, are all that goes along with it";
 const ONE_RESERVATION: &str = "changes one reservation, which the request names";
 const ONE_EXCEPTION: &str =
     "changes one exception, which the request or ListExceptions shows, and nothing goes along with it";
@@ -52,9 +54,17 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.feeds.v1.RecordImports.CommitImport", OF_OPERATOR),
     ("bowline.feeds.v1.RecordImports.StageRecords", OF_OPERATOR),
     ("bowline.registry.v1.ReleaseCycles.ImportReleaseCycles", OF_OPERATOR),
+    ("bowline.libraries.v1.CargoPackages.DeleteVersion", ONE_VERSION),
+    ("bowline.libraries.v1.CargoPackages.UnyankVersion", ONE_VERSION),
+    ("bowline.libraries.v1.CargoPackages.YankVersion", ONE_VERSION),
     ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),
+    ("bowline.libraries.v1.GoPackages.DeleteVersion", ONE_VERSION),
+    ("bowline.libraries.v1.JavaPackages.DeleteVersion", ONE_VERSION),
+    ("bowline.libraries.v1.JavascriptPackages.DeleteVersion", ONE_VERSION_AND_TAGS),
+    ("bowline.libraries.v1.JavascriptPackages.DeprecateVersion", ONE_VERSION),
+    ("bowline.libraries.v1.JavascriptPackages.UndeprecateVersion", ONE_VERSION),
     ("bowline.libraries.v1.PackageExceptions.ApproveException", ONE_EXCEPTION),
     ("bowline.libraries.v1.PackageExceptions.CreateException", ONE_EXCEPTION),
     ("bowline.libraries.v1.PackageExceptions.EndException", ONE_EXCEPTION),

@@ -17,6 +17,7 @@ mod run;
 mod table;
 mod table_access;
 mod table_audit;
+mod table_hosted_packages;
 mod table_iam;
 mod table_iam_people;
 mod table_image_policy;
@@ -89,7 +90,7 @@ families! {
     /// Commands of `bowline registry policy` that are made from the contract.
     Policy => [table_registry::POLICY];
     /// Commands of `bowline libraries` that are made from the contract.
-    Libraries => [table_libraries::RESOURCES, table_library_policies::RESOURCES];
+    Libraries => [table_libraries::RESOURCES, table_hosted_packages::RESOURCES, table_library_policies::RESOURCES];
     /// Commands of `bowline vulns` that are made from the contract.
     Vulns => [table_vulnerabilities::VULNS];
     /// Commands of `bowline advisories` that are made from the contract.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::CargoVersion;
 use bowline_contract::bowline::libraries::v1::rpc::cargo_host::{DeleteVersion, UnyankVersion, YankVersion};
-use bowline_core::{Error, Result, Uidp};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_resources::kinds::PACKAGE_VERSION;
 use bowline_store::{Value, WriteTx};
@@ -52,8 +52,8 @@ impl Hosting {
                 let group = views::group_to_publish::<Cargo>(tx, client, path.as_deref()).await?;
                 let of = (&group, name.as_str(), version.as_str());
                 let changed = match change {
-                    CargoChange::Yank => set_yanked::<YankVersion>(tx, client, of, true).await,
-                    CargoChange::Unyank => set_yanked::<UnyankVersion>(tx, client, of, false).await,
+                    CargoChange::Yank => authorize_and_mark::<YankVersion>(tx, client, of, true).await,
+                    CargoChange::Unyank => authorize_and_mark::<UnyankVersion>(tx, client, of, false).await,
                     CargoChange::Delete => delete(tx, client, of).await,
                 };
                 changed.map_err(HostError::from)
@@ -80,38 +80,48 @@ fn named((group, name, version): (&Uidp, &str, &str), yanked: bool) -> CargoVers
     CargoVersion { parent: group.as_str().into(), package: name.into(), version: version.into(), yanked }
 }
 
-async fn set_yanked<M: Method<Request = CargoVersion>>(
+async fn authorize_and_mark<M: Method<Request = CargoVersion>>(
     tx: &mut WriteTx,
     client: &HostClient,
     of: (&Uidp, &str, &str),
     yanked: bool,
 ) -> Result<()> {
+    let call = client.authorize_change::<M>(tx, of.0, named(of, yanked)).await?;
+    let changed = set_yanked(tx, of, yanked).await?;
+    client.visit.record(tx, &call, changed).await
+}
+
+/// Has new lock files pass over a version, or not; its name is normalized.
+///
+/// # Errors
+/// NOT_FOUND: the group has no such version.
+pub(super) async fn set_yanked(tx: &mut WriteTx, of: (&Uidp, &str, &str), yanked: bool) -> Result<Changed<()>> {
     let (group, name, _) = of;
-    let after = named(of, yanked);
-    let call = client.authorize_change::<M>(tx, group, after.clone()).await?;
-    let target = find(tx, of).await?;
+    let (target, after) = (find(tx, of).await?, named(of, yanked));
     if target.named == after {
-        return client.visit.record(tx, &call, Changed::nothing(())).await;
+        return Ok(Changed::nothing(()));
     }
-    let sql = "UPDATE hosted_versions SET yanked = $4 WHERE repository = $1 AND package = $2 AND sort_key = $3";
-    let params = [
-        Value::from(target.repository.as_str()),
-        name.into(),
-        Value::from(target.sort_key.as_slice()),
-        Value::OptText(yanked.then_some("")),
-    ];
-    tx.execute(sql, &params).await?;
+    versions::set_yanked(tx, &target.repository, (name, &target.sort_key), yanked.then_some("")).await?;
     repositories::note_change(tx, &target.repository, 0).await?;
     let changed = Changed::one(PACKAGE_VERSION, &target.repository, Some(&target.named), Some(&after), ());
-    client.visit.record(tx, &call, changed.with_event(group, &after)).await
+    Ok(changed.with_event(group, &after))
 }
 
 async fn delete(tx: &mut WriteTx, client: &HostClient, of: (&Uidp, &str, &str)) -> Result<()> {
+    let call = client.authorize_change::<DeleteVersion>(tx, of.0, named(of, false)).await?;
+    let changed = remove(tx, of, client.now()).await?;
+    client.visit.record(tx, &call, changed).await
+}
+
+/// Removes a version of a group with its archive; its name is normalized.
+///
+/// # Errors
+/// NOT_FOUND: the group has no such version.
+pub(super) async fn remove(tx: &mut WriteTx, of: (&Uidp, &str, &str), now: Micros) -> Result<Changed<()>> {
     let (group, name, _) = of;
-    let call = client.authorize_change::<DeleteVersion>(tx, group, named(of, false)).await?;
     let target = find(tx, of).await?;
-    let gone = versions::remove(tx, &target.repository, (name, &target.sort_key), client.now()).await?;
+    let gone = versions::remove(tx, &target.repository, (name, &target.sort_key), now).await?;
     repositories::note_change(tx, &target.repository, -gone).await?;
     let changed = Changed::one(PACKAGE_VERSION, &target.repository, Some(&target.named), None::<&CargoVersion>, ());
-    client.visit.record(tx, &call, changed.with_event(group, &target.named)).await
+    Ok(changed.with_event(group, &target.named))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bowline_contract::bowline::libraries::v1::JavaVersion;
 use bowline_contract::bowline::libraries::v1::rpc::java_host::DeleteVersion;
-use bowline_core::{Error, Result, Uidp};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::package_files;
 use bowline_resources::kinds::PACKAGE_VERSION;
@@ -97,15 +97,32 @@ impl Hosting {
     }
 }
 
-async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, (package, version): (&str, &str)) -> Result<()> {
-    let missing = || Error::not_found(PACKAGE_VERSION, format!("{package}:{version}"));
-    let named = JavaVersion {
+async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, of: (&str, &str)) -> Result<()> {
+    let call = client.authorize_change::<DeleteVersion>(tx, group, named(group, of)).await?;
+    let changed = remove(tx, group, of, client.now()).await?;
+    client.visit.record(tx, &call, changed).await
+}
+
+fn named(group: &Uidp, (package, version): (&str, &str)) -> JavaVersion {
+    JavaVersion {
         parent: group.as_str().into(),
         package: package.into(),
         version: version.into(),
         ..JavaVersion::default()
-    };
-    let call = client.authorize_change::<DeleteVersion>(tx, group, named.clone()).await?;
+    }
+}
+
+/// Removes a version of a group with its files; of a snapshot, all builds.
+///
+/// # Errors
+/// NOT_FOUND: the group has no such version.
+pub(super) async fn remove(
+    tx: &mut WriteTx,
+    group: &Uidp,
+    (package, version): (&str, &str),
+    now: Micros,
+) -> Result<Changed<()>> {
+    let missing = || Error::not_found(PACKAGE_VERSION, format!("{package}:{version}"));
     let language = Maven::LANGUAGE;
     let repository = repositories::find(tx, group.as_str(), language.number()).await?.ok_or_else(missing)?.uid;
     let sort_key = order_key(language.scheme(), version);
@@ -114,11 +131,12 @@ async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, (package, v
     let params = [Value::from(repository.as_str()), package.into(), Value::from(sort_key.as_slice()), version.into()];
     let found = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     let license = found.ok_or_else(missing)?;
-    let gone = versions::remove(tx, &repository, (package, &sort_key), client.now()).await?;
+    let gone = versions::remove(tx, &repository, (package, &sort_key), now).await?;
     repositories::note_change(tx, &repository, -gone).await?;
-    let deleted = JavaVersion { license, file_count: i32::try_from(gone).unwrap_or(i32::MAX), ..named };
+    let file_count = i32::try_from(gone).unwrap_or(i32::MAX);
+    let deleted = JavaVersion { license, file_count, ..named(group, (package, version)) };
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&deleted), None::<&JavaVersion>, ());
-    client.visit.record(tx, &call, changed.with_event(group, &deleted)).await
+    Ok(changed.with_event(group, &deleted))
 }
 
 /// Stores what the POM of a version says. Of builds of a snapshot, the last one counts.

@@ -5,20 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bowline_authn::crypto::sha256;
 use bowline_contract::bowline::libraries::v1::rpc::javascript_host as operations;
-use bowline_contract::bowline::libraries::v1::{JavascriptDeletion, JavascriptDeprecation, JavascriptVersion};
-use bowline_core::{Error, Reason, Result, Uidp, hex};
-use bowline_pipeline::{Change, Changed, ResourceSnapshot};
-use bowline_resources::kinds::PACKAGE_VERSION;
-use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Value, WriteTx};
+use bowline_core::{Error, Reason, Result, Uidp};
+use bowline_pipeline::Changed;
+use bowline_store::WriteTx;
 
 use super::javascript::{Packument, hosted_manifests};
-use super::package::{Package, Which, absent, hosted};
+use super::javascript_versions::{Target, deletion, deprecation, remove, write_warning};
 use super::package_file::PackageFile;
-use super::protocols::{Npm, Protocol};
-use super::{HostClient, HostError, Hosting, repositories, tags, versions, views};
+use super::protocols::Npm;
+use super::{HostClient, HostError, Hosting, repositories, tags, views};
 
 /// A package of a group as those see it who change it: whole, whatever policies withhold.
 #[derive(Clone, Debug)]
@@ -26,61 +22,6 @@ pub struct OwnPackument {
     pub packument: Packument,
     /// Changes with each change of the package.
     pub revision: String,
-}
-
-/// A package that is changed.
-struct Target {
-    repository: Uidp,
-    package: Package,
-    tags: BTreeMap<String, String>,
-}
-
-impl Target {
-    async fn find(tx: &mut ReadTx, group: &Uidp, name: &str) -> Result<Target> {
-        let repository = repositories::find(tx, group.as_str(), Npm::LANGUAGE.number()).await?;
-        let repository = repository.ok_or_else(|| absent(name))?.uid;
-        let package = hosted(tx, &repository, name, Which::OfPage).await?;
-        if package.files.is_empty() {
-            return Err(absent(name));
-        }
-        let tags = tags::of_package(tx, &repository, name).await?;
-        Ok(Target { repository, package, tags })
-    }
-
-    /// Stands for all that a document says that can be changed.
-    fn revision(&self) -> String {
-        let mut bytes = Vec::new();
-        let mut add = |part: &str| {
-            bytes.extend((part.len() as u64).to_be_bytes());
-            bytes.extend(part.as_bytes());
-        };
-        for file in &self.package.files {
-            ["version", &file.version, file.yanked.as_deref().unwrap_or_default()].into_iter().for_each(&mut add);
-        }
-        for (tag, version) in &self.tags {
-            ["tag", tag, version].into_iter().for_each(&mut add);
-        }
-        format!("1-{}", &hex(&sha256(&bytes))[..32])
-    }
-
-    /// Refuses a document that was read before the last change.
-    fn require_revision(&self, revision: Option<&str>) -> Result<()> {
-        if revision.is_none_or(|revision| revision == self.revision()) {
-            return Ok(());
-        }
-        let name = &self.package.name;
-        Err(Error::new(Reason::FailedPrecondition, format!("{name} has changed meanwhile: try again")))
-    }
-
-    fn version(&self, version: &str) -> Result<&PackageFile> {
-        let found = self.package.files.iter().find(|file| file.version == version);
-        found.ok_or_else(|| self.without(version))
-    }
-
-    /// Says that a version is not there.
-    fn without(&self, version: &str) -> Error {
-        absent(&format!("{}@{version}", self.package.name))
-    }
 }
 
 impl Hosting {
@@ -214,28 +155,9 @@ async fn deprecate(
         }
     }
     for (warning, files) in versions_of {
-        let deprecation = JavascriptDeprecation {
-            parent: group.as_str().into(),
-            package: target.package.name.clone(),
-            versions: files.iter().map(|file| file.version.clone()).collect(),
-            deprecated: warning.into(),
-        };
+        let deprecation = deprecation(group, target, &files, warning);
         let call = client.authorize_change::<operations::DeprecateVersions>(tx, group, deprecation.clone()).await?;
-        let mut changes = Vec::new();
-        for file in files {
-            let sql = "UPDATE hosted_versions SET yanked = $4 WHERE repository = $1 AND package = $2 AND sort_key = $3";
-            let params = [
-                Value::from(target.repository.as_str()),
-                Value::from(&target.package.name),
-                Value::from(file.sort_key.as_slice()),
-                Value::OptText(Some(warning).filter(|warning| !warning.is_empty())),
-            ];
-            tx.execute(sql, &params).await?;
-            let after = PackageFile { yanked: Some(warning.to_owned()), ..file.clone() };
-            changes.push(change(group, target, Some(file), Some(&after)));
-        }
-        repositories::note_change(tx, &target.repository, 0).await?;
-        let changed = Changed::many(changes, ()).with_event(group, &deprecation);
+        let changed = write_warning(tx, group, target, (&files, &deprecation)).await?;
         client.visit.record(tx, &call, changed).await?;
     }
     Ok(())
@@ -248,39 +170,14 @@ async fn delete(
     target: &Target,
     remaining: Option<&BTreeSet<String>>,
 ) -> Result<()> {
-    let name = &target.package.name;
     let stays = |file: &&PackageFile| remaining.is_some_and(|remaining| remaining.contains(&file.version));
     let (staying, going): (Vec<&PackageFile>, Vec<&PackageFile>) = target.package.files.iter().partition(stays);
     if going.is_empty() {
         return Ok(());
     }
-    let deletion = JavascriptDeletion {
-        parent: group.as_str().into(),
-        package: name.clone(),
-        versions: going.iter().map(|file| file.version.clone()).collect(),
-    };
+    let deletion = deletion(group, target, &going);
     let call = client.authorize_change::<operations::DeleteVersions>(tx, group, deletion.clone()).await?;
-    let mut changes = Vec::new();
-    let latest = tags::highest(staying.iter().map(|file| file.version.as_str()));
-    for (tag, version) in &target.tags {
-        if !deletion.versions.contains(version) {
-            continue;
-        }
-        changes.push(match latest.filter(|_| tag == tags::LATEST) {
-            Some(latest) => {
-                let new = tags::named(group, name, tag, latest);
-                tags::set(tx, &target.repository, Some(version), &new, client.now()).await?
-            }
-            None => tags::remove(tx, &target.repository, &tags::named(group, name, tag, version)).await?,
-        });
-    }
-    let mut count = 0;
-    for file in going {
-        count += versions::remove(tx, &target.repository, (name, &file.sort_key), client.now()).await?;
-        changes.push(change(group, target, Some(file), None));
-    }
-    repositories::note_change(tx, &target.repository, -count).await?;
-    let changed = Changed::many(changes, ()).with_event(group, &deletion);
+    let changed = remove(tx, group, target, (&staying, &going, &deletion), client.now()).await?;
     client.visit.record(tx, &call, changed).await
 }
 
@@ -315,25 +212,4 @@ async fn remove_tag(tx: &mut WriteTx, client: &HostClient, group: &Uidp, target:
     let change = tags::remove(tx, &target.repository, &gone).await?;
     repositories::note_change(tx, &target.repository, 0).await?;
     client.visit.record(tx, &call, Changed::many(vec![change], ()).with_event(group, &gone)).await
-}
-
-/// A change of a version, for the audit log.
-fn change(group: &Uidp, target: &Target, before: Option<&PackageFile>, after: Option<&PackageFile>) -> Change {
-    let snapshot = |file: &PackageFile| {
-        ResourceSnapshot::of(&JavascriptVersion {
-            parent: group.as_str().into(),
-            package: target.package.name.clone(),
-            version: file.version.clone(),
-            license: file.license.clone(),
-            deprecated: file.yanked.clone().unwrap_or_default(),
-            size_bytes: i64::try_from(file.size.unwrap_or_default()).unwrap_or(i64::MAX),
-            create_time: file.uploaded_at.and_then(timestamp),
-        })
-    };
-    Change {
-        kind: PACKAGE_VERSION,
-        uid: target.repository.as_str().into(),
-        before: before.map(snapshot),
-        after: after.map(snapshot),
-    }
 }

@@ -21,11 +21,13 @@ mod go;
 mod go_changes;
 mod go_files;
 mod go_times;
+mod hosted_versions;
 mod java;
 mod java_changes;
 mod java_metadata;
 mod javascript;
 mod javascript_changes;
+mod javascript_versions;
 mod manifests;
 mod memory;
 mod notes;
@@ -37,6 +39,7 @@ mod pages;
 mod protocols;
 mod publishing;
 mod python;
+mod python_versions;
 mod repositories;
 mod reservations;
 mod room;
@@ -91,7 +94,8 @@ pub use snapshots::SNAPSHOT;
 pub use upstream_files::{FetchedFacts, MissingFile};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    reservations::register(upstreams::register(versions::register(handlers)))
+    let handlers = hosted_versions::register(python_versions::register(handlers));
+    reservations::register(upstreams::register(handlers))
 }
 
 /// The packages of all groups, and of the upstreams of organizations.
