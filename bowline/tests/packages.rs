@@ -22,6 +22,8 @@ mod fake_repository;
 mod go_publishing;
 #[path = "packages/go_upstreams.rs"]
 mod go_upstreams;
+#[path = "packages/hosted_artifacts.rs"]
+mod hosted_artifacts;
 #[path = "packages/hosted_packages.rs"]
 mod hosted_packages;
 #[path = "packages/hostile.rs"]

@@ -12,6 +12,7 @@ use bowline_store::ReadTx;
 use prost::Message;
 
 use super::ecosystems::{IN_CONTRACT, Language};
+use super::hosted::{self, Readable};
 use super::may_look;
 use super::search::{self, ArtifactPage, ArtifactRow, Search, With};
 use super::versions::{self, Sources, VersionRow};
@@ -76,8 +77,12 @@ async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::ArtifactFilter>) -> Resu
         filter: rest.encode_to_vec(),
         ..PageRequest::default()
     };
-    let search =
-        Search { ecosystems: names, part: request.query.to_lowercase(), cuda_version: request.cuda_version.clone() };
+    let search = Search {
+        ecosystems: names,
+        part: request.query.to_lowercase(),
+        cuda_version: request.cuda_version.clone(),
+        hosted: Readable::of(call)?,
+    };
     let found = if may_look(call) { search.page(tx, call, &page).await? } else { ArtifactPage::nothing() };
     let item = |row: &ArtifactRow| artifact_v1(row, only_tier(row.language), request.include_upstream);
     Ok(v1::ArtifactList {
@@ -103,10 +108,15 @@ pub(super) fn artifact_v1(row: &ArtifactRow, is_tier: bool, upstream: bool) -> v
     }
 }
 
-/// The artifact of an id; callers who may not look get the same answer for all ids.
+/// The artifact of an id; callers who may not look get the same answer for all ids, and for those of packages of groups that
+/// they may not read.
 async fn require<T>(tx: &mut ReadTx, call: &Authorized<T>, id: &str) -> Result<ArtifactRow> {
     let absent = || Error::not_found(ARTIFACT, id);
-    let found = if may_look(call) { search::find(tx, id).await? } else { None };
+    let found = match () {
+        () if !may_look(call) => None,
+        () if id.starts_with(hosted::ID_PREFIX) => Readable::of(call)?.find(tx, id).await?,
+        () => search::find(tx, id).await?,
+    };
     found.ok_or_else(absent)
 }
 
@@ -151,7 +161,20 @@ async fn count_v1(
 type Counts = Vec<(Language, [i64; 4])>;
 
 async fn counted<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Counts> {
-    if may_look(call) { search::counts(tx).await } else { Ok(Vec::new()) }
+    if !may_look(call) {
+        return Ok(Vec::new());
+    }
+    let mut counts = search::counts(tx).await?;
+    for (language, count) in Readable::of(call)?.counts(tx).await? {
+        let mut of_groups = [0; 4];
+        of_groups[With::Any as usize] = count;
+        of_groups[With::Built as usize] = count;
+        match counts.iter_mut().find(|row| row.0 == language) {
+            Some((_, numbers)) => numbers.iter_mut().zip(of_groups).for_each(|(number, more)| *number += more),
+            None => counts.push((language, of_groups)),
+        }
+    }
+    Ok(counts)
 }
 
 /// The number of artifacts that lists of an ecosystem show by default.
@@ -176,6 +199,7 @@ async fn list_v2(tx: &mut ReadTx, call: &Authorized<v2::ListArtifactsRequest>) -
         ecosystems: searched(&request.ecosystems, request.remediated, false)?,
         part: request.query.to_lowercase(),
         cuda_version: request.cuda_version.clone().unwrap_or_default(),
+        hosted: Readable::of(call)?,
     };
     let page = list::paging(request);
     let found = if may_look(call) { search.page(tx, call, &page).await? } else { ArtifactPage::nothing() };

@@ -10,6 +10,7 @@ mod ecosystems;
 mod entitlements;
 mod exceptions;
 mod freezes;
+mod hosted;
 pub mod hosting;
 mod in_force;
 mod malware;

@@ -9,6 +9,7 @@ use bowline_store::{ReadTx, Sql, Value, like};
 use prost::Message;
 
 use super::ecosystems::Language;
+use super::hosted::Readable;
 use super::search::{self, ArtifactPage, ArtifactRow, Search, With};
 use super::versions::{self, Sources, VersionRow};
 use super::{base64_of_hex, may_look, page_size};
@@ -31,7 +32,12 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::NpmPackageFilter>) -> Resul
         _ if !may_look(call) => ArtifactPage::nothing(),
         None => ArtifactPage::nothing(),
         Some(with) => {
-            let search = Search { ecosystems: vec![(Language::JavaScript, with)], part, cuda_version: String::new() };
+            let search = Search {
+                ecosystems: vec![(Language::JavaScript, with)],
+                part,
+                cuda_version: String::new(),
+                hosted: Readable::nothing(),
+            };
             if search.part.is_empty() {
                 search.page(tx, call, &page).await?
             } else {

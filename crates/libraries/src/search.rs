@@ -9,6 +9,7 @@ use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest, SortKey
 use bowline_store::{ReadTx, Row, Sql, Value, like};
 
 use super::ecosystems::Language;
+use super::hosted::{self, Readable};
 
 /// An artifact as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +28,12 @@ pub(super) struct ArtifactRow {
     pub(super) is_remediated: bool,
     pub(super) created_at: Micros,
     pub(super) updated_at: Micros,
+    /// UIDP of the repository of packages that has it; empty for those of the catalogue.
+    pub(super) repository: String,
 }
 
 pub(super) const COLUMNS: &str = "a.id, a.ecosystem, a.name, a.folded, a.description, a.license, a.latest, a.latest_built, \
-     a.version_count, a.built_count, a.upstream_count, a.is_remediated, a.created_at, a.updated_at";
+     a.version_count, a.built_count, a.upstream_count, a.is_remediated, a.created_at, a.updated_at, '' AS repository";
 
 impl ArtifactRow {
     pub(super) fn read(row: &Row<'_>) -> Result<ArtifactRow> {
@@ -49,7 +52,13 @@ impl ArtifactRow {
             is_remediated: row.bool(11)?,
             created_at: row.int(12)?,
             updated_at: row.int(13)?,
+            repository: row.text(14)?,
         })
+    }
+
+    /// Whether a group published it.
+    pub(super) fn is_hosted(&self) -> bool {
+        !self.repository.is_empty()
     }
 }
 
@@ -95,6 +104,8 @@ pub(super) struct Search {
     /// Part of the name in lower case.
     pub(super) part: String,
     pub(super) cuda_version: String,
+    /// Packages of groups that are listed beside the catalogue.
+    pub(super) hosted: Readable,
 }
 
 /// Fields that artifacts sort by.
@@ -155,13 +166,20 @@ impl Search {
         let direction = if page.direction == Direction::Ascending { "ASC" } else { "DESC" };
         let pattern = like(&self.part, false);
         let mut sql = Sql::default();
+        let catalogue = self.ecosystems.iter().map(|place| (*place, false));
+        let of_groups = self.of_groups().map(|language| ((language, With::Built), true));
         // Each ecosystem is read along its index, a page at most; the results are merged.
-        for (index, place) in self.ecosystems.iter().enumerate() {
+        for (index, (place, is_hosted)) in catalogue.chain(of_groups).enumerate() {
             sql.push(if index == 0 { "SELECT * FROM (" } else { " UNION ALL SELECT * FROM (" });
-            sql.push("SELECT ").push(COLUMNS);
-            let names = self.from(&mut sql, *place, trigram, &pattern);
+            sql.push("SELECT ").push(if is_hosted { hosted::COLUMNS } else { COLUMNS });
+            let names = if is_hosted {
+                self.push_groups(&mut sql, place.0, &pattern)
+            } else {
+                self.from(&mut sql, place, trigram, &pattern)
+            };
             let (key, id) = match (page.order, names) {
                 (0, "t") => ("t.folded".to_owned(), "t.artifact"),
+                (_, "h") => (format!("h.{column}"), "h.id"),
                 _ => (format!("a.{column}"), "a.id"),
             };
             if let Some(Cursor { key: after, uid, .. }) = &page.cursor {
@@ -212,7 +230,41 @@ impl Search {
         names
     }
 
+    /// The ecosystems whose packages of groups match: none of these is remediated, or built for a version of CUDA.
+    fn of_groups(&self) -> impl Iterator<Item = Language> {
+        let is_shown = |(language, with): &&(Language, With)| {
+            matches!(with, With::Any | With::Built) && self.cuda_version.is_empty() && self.hosted.has(*language)
+        };
+        self.ecosystems.iter().filter(is_shown).map(|(language, _)| *language)
+    }
+
+    /// The same of packages of groups, as the table `h`.
+    fn push_groups<'a>(&'a self, sql: &mut Sql<'a>, language: Language, pattern: &'a str) -> &'static str {
+        self.hosted.from(sql, language);
+        if !self.part.is_empty() {
+            sql.bind(" AND h.folded LIKE ", pattern).push(" ESCAPE '\\'");
+        }
+        "h"
+    }
+
+    /// How many there are, in the catalogue and of groups.
     pub(super) async fn total(&self, tx: &mut ReadTx, trigram: Option<&str>) -> Result<i64> {
+        Ok(self.total_of_catalogue(tx, trigram).await? + self.total_of_groups(tx).await?)
+    }
+
+    async fn total_of_groups(&self, tx: &mut ReadTx) -> Result<i64> {
+        let pattern = like(&self.part, false);
+        let mut sql = Sql::new("SELECT CAST(sum(n) AS BIGINT) FROM (SELECT 0 AS n");
+        for language in self.of_groups() {
+            sql.push(" UNION ALL SELECT count(*) AS n");
+            self.push_groups(&mut sql, language, &pattern);
+        }
+        sql.push(") counted");
+        let total = tx.query_opt(&sql.text, &sql.params, |row| row.opt_int(0).map_err(Error::from)).await?;
+        Ok(total.flatten().unwrap_or(0))
+    }
+
+    async fn total_of_catalogue(&self, tx: &mut ReadTx, trigram: Option<&str>) -> Result<i64> {
         if self.part.is_empty() && self.cuda_version.is_empty() {
             let counts = counts(tx).await?;
             let of = |(language, with): &(Language, With)| {

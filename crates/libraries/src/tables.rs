@@ -46,6 +46,17 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "hosted_packages",
+        columns: &[
+            reference("repository", "package_repositories", OnDelete::Hook),
+            value("package"),
+            value("id"),
+            value("folded"),
+            value("latest"),
+            value("license"),
+        ],
+    },
+    TableDeclaration {
         name: "hosted_tags",
         columns: &[
             reference("repository", "package_repositories", OnDelete::Hook),

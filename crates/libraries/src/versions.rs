@@ -29,9 +29,18 @@ pub(super) struct VersionRow {
 }
 
 const COLUMNS: &str = "v.version, v.source, v.description, v.license, v.size_bytes, v.published_at, v.file_count, v.metadata, \
-     v.created_at, v.updated_at, v.sort_key, \
-     (SELECT f.sha512 FROM library_files f WHERE f.artifact = v.artifact AND f.version = v.version AND f.source = v.source \
-      ORDER BY f.name LIMIT 1)";
+     v.created_at, v.updated_at, v.sort_key, ";
+const SHA512: &str = "(SELECT f.sha512 FROM library_files f WHERE f.artifact = v.artifact AND f.version = v.version \
+                       AND f.source = v.source ORDER BY f.name LIMIT 1)";
+
+/// Versions that a group published, as those of the catalogue are: from no source that the contract names.
+const HOSTED: &str = "SELECT h.version, CAST(0 AS BIGINT) AS source, '' AS description, h.license,
+    (SELECT CAST(coalesce(sum(f.size_bytes), 0) AS BIGINT) FROM hosted_files f WHERE f.repository = h.repository
+       AND f.package = h.package AND f.sort_key = h.sort_key AND f.deleted_at IS NULL) AS size_bytes,
+    CAST(NULL AS BIGINT) AS published_at,
+    (SELECT count(*) FROM hosted_files f WHERE f.repository = h.repository AND f.package = h.package
+       AND f.sort_key = h.sort_key AND f.deleted_at IS NULL) AS file_count,
+    '' AS metadata, h.created_at, h.created_at AS updated_at, h.sort_key FROM hosted_versions h";
 
 impl VersionRow {
     fn read(row: &Row<'_>) -> Result<VersionRow> {
@@ -52,8 +61,11 @@ impl VersionRow {
         })
     }
 
-    /// Artifact, version and source, joined by colons.
+    /// Artifact, version and source, joined by colons; of packages of groups, which have no source, the first two.
     pub(super) fn id(&self, artifact: &ArtifactRow) -> String {
+        if artifact.is_hosted() {
+            return format!("{}:{}", artifact.id, self.version);
+        }
         let source = SourceType::try_from(self.source).unwrap_or_default().as_str_name();
         format!("{}:{}:{}", artifact.id, self.version, source.trim_start_matches("SOURCE_TYPE_"))
     }
@@ -71,6 +83,12 @@ pub(super) enum Sources<'a> {
 const ORDERS: &[&[&str]] = &[&["version"], &["create_time", "created_at", "createTime", "createdAt"]];
 
 fn conditions<'a>(sql: &mut Sql<'a>, artifact: &'a ArtifactRow, sources: Sources<'_>) {
+    if artifact.is_hosted() {
+        sql.push(" FROM (").push(HOSTED);
+        sql.bind(" WHERE h.repository = ", &artifact.repository).bind(" AND h.package = ", &artifact.name);
+        sql.push(") v WHERE 1 = 1");
+        return;
+    }
     sql.bind(" FROM library_versions v WHERE v.artifact = ", &artifact.id);
     match sources {
         Sources::All => {}
@@ -81,7 +99,7 @@ fn conditions<'a>(sql: &mut Sql<'a>, artifact: &'a ArtifactRow, sources: Sources
 
 fn select<'a>(artifact: &'a ArtifactRow, sources: Sources<'_>) -> Sql<'a> {
     let mut sql = Sql::new("SELECT ");
-    sql.push(COLUMNS);
+    sql.push(COLUMNS).push(if artifact.is_hosted() { "''" } else { SHA512 });
     conditions(&mut sql, artifact, sources);
     sql
 }

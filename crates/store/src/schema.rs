@@ -360,4 +360,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0066_upstream_heads.sql"),
         postgres: include_str!("../migrations/postgres/0066_upstream_heads.sql"),
     },
+    Migration {
+        version: 67,
+        name: "hosted_package_list",
+        sqlite: include_str!("../migrations/sqlite/0067_hosted_package_list.sql"),
+        postgres: include_str!("../migrations/postgres/0067_hosted_package_list.sql"),
+    },
 ];

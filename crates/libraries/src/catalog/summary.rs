@@ -126,6 +126,7 @@ fn row(id: &str, given: &Given<'_>, facts: &Facts, before: Option<&ArtifactRow>,
         is_remediated: facts.remediated > 0,
         created_at: before.map_or(now, |before| before.created_at),
         updated_at: now,
+        repository: String::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::protocols::{Cargo, Protocol};
-use super::{HostClient, HostError, Hosting, repositories, versions, views};
+use super::{HostClient, HostError, Hosting, repositories, summaries, versions, views};
 
 /// A change of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ async fn authorize_and_mark<M: Method<Request = CargoVersion>>(
     yanked: bool,
 ) -> Result<()> {
     let call = client.authorize_change::<M>(tx, of.0, named(of, yanked)).await?;
-    let changed = set_yanked(tx, of, yanked).await?;
+    let changed = set_yanked(tx, of, yanked, client.now()).await?;
     client.visit.record(tx, &call, changed).await
 }
 
@@ -95,14 +95,19 @@ async fn authorize_and_mark<M: Method<Request = CargoVersion>>(
 ///
 /// # Errors
 /// NOT_FOUND: the group has no such version.
-pub(super) async fn set_yanked(tx: &mut WriteTx, of: (&Uidp, &str, &str), yanked: bool) -> Result<Changed<()>> {
+pub(super) async fn set_yanked(
+    tx: &mut WriteTx,
+    of: (&Uidp, &str, &str),
+    yanked: bool,
+    now: Micros,
+) -> Result<Changed<()>> {
     let (group, name, _) = of;
     let (target, after) = (find(tx, of).await?, named(of, yanked));
     if target.named == after {
         return Ok(Changed::nothing(()));
     }
     versions::set_yanked(tx, &target.repository, (name, &target.sort_key), yanked.then_some("")).await?;
-    repositories::note_change(tx, &target.repository, 0).await?;
+    summaries::note_change(tx, (&target.repository, Cargo::LANGUAGE), name, 0, now).await?;
     let changed = Changed::one(PACKAGE_VERSION, &target.repository, Some(&target.named), Some(&after), ());
     Ok(changed.with_event(group, &after))
 }
@@ -121,7 +126,7 @@ pub(super) async fn remove(tx: &mut WriteTx, of: (&Uidp, &str, &str), now: Micro
     let (group, name, _) = of;
     let target = find(tx, of).await?;
     let gone = versions::remove(tx, &target.repository, (name, &target.sort_key), now).await?;
-    repositories::note_change(tx, &target.repository, -gone).await?;
+    summaries::note_change(tx, (&target.repository, Cargo::LANGUAGE), name, -gone, now).await?;
     let changed = Changed::one(PACKAGE_VERSION, &target.repository, Some(&target.named), None::<&CargoVersion>, ());
     Ok(changed.with_event(group, &target.named))
 }

@@ -9,7 +9,7 @@ use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::protocols::{Go, Protocol};
-use super::{HostClient, HostError, Hosting, repositories, versions, views};
+use super::{HostClient, HostError, Hosting, repositories, summaries, versions, views};
 
 impl Hosting {
     /// Deletes a version with its archive.
@@ -64,7 +64,7 @@ pub(super) async fn remove(
     let params = [Value::from(repository.as_str()), module.into(), Value::from(sort_key.as_slice()), version.into()];
     tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.ok_or_else(missing)?;
     let gone = versions::remove(tx, &repository, (module, &sort_key), now).await?;
-    repositories::note_change(tx, &repository, -gone).await?;
+    summaries::note_change(tx, (&repository, language), module, -gone, now).await?;
     let named = named(group, (module, version));
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&named), None::<&GoVersion>, ());
     Ok(changed.with_event(group, &named))

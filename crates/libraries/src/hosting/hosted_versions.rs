@@ -79,26 +79,27 @@ async fn deprecate(
     tx: &mut WriteTx,
     call: &Authorized<own::DeprecateVersionRequest>,
 ) -> Result<Changed<own::HostedVersion>> {
-    let (group, request) = (call.require_scope()?, call.request());
-    set_warning(tx, group, (&request.package, &request.version), &request.deprecated).await
+    let request = call.request();
+    set_warning(tx, call, (&request.package, &request.version), &request.deprecated).await
 }
 
 async fn undeprecate(
     tx: &mut WriteTx,
     call: &Authorized<own::HostedVersionRequest>,
 ) -> Result<Changed<own::HostedVersion>> {
-    let (group, request) = (call.require_scope()?, call.request());
-    set_warning(tx, group, (&request.package, &request.version), "").await
+    let request = call.request();
+    set_warning(tx, call, (&request.package, &request.version), "").await
 }
 
-async fn set_warning(
+async fn set_warning<T>(
     tx: &mut WriteTx,
-    group: &Uidp,
+    call: &Authorized<T>,
     of: (&str, &str),
     warning: &str,
 ) -> Result<Changed<own::HostedVersion>> {
+    let group = call.require_scope()?;
     require_group(tx, group).await?;
-    let changed = javascript_versions::set_warning(tx, group, of, warning).await?;
+    let changed = javascript_versions::set_warning(tx, group, of, warning, call.now()).await?;
     with_version(tx, group, Npm::LANGUAGE, of, changed).await
 }
 
@@ -136,7 +137,7 @@ async fn set_yanked(
     let (group, request) = (call.require_scope()?, call.request());
     require_group(tx, group).await?;
     let (name, version) = (Cargo::LANGUAGE.normalized(&request.package), request.version.as_str());
-    let changed = cargo_changes::set_yanked(tx, (group, &name, version), yanked).await?;
+    let changed = cargo_changes::set_yanked(tx, (group, &name, version), yanked, call.now()).await?;
     with_version(tx, group, Cargo::LANGUAGE, (&name, version), changed).await
 }
 

@@ -17,7 +17,7 @@ use super::java_metadata::snapshot_files;
 use super::protocols::{Maven, Protocol};
 use super::publishing::NewPom;
 use super::snapshots::{SNAPSHOT, SnapshotName};
-use super::{HostClient, HostError, Hosting, java, repositories, versions, views};
+use super::{HostClient, HostError, Hosting, java, repositories, summaries, versions, views};
 
 /// Builds of a snapshot that are kept, and files of older ones that one transaction removes.
 const BUILDS: usize = 20;
@@ -132,7 +132,7 @@ pub(super) async fn remove(
     let found = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     let license = found.ok_or_else(missing)?;
     let gone = versions::remove(tx, &repository, (package, &sort_key), now).await?;
-    repositories::note_change(tx, &repository, -gone).await?;
+    summaries::note_change(tx, (&repository, language), package, -gone, now).await?;
     let file_count = i32::try_from(gone).unwrap_or(i32::MAX);
     let deleted = JavaVersion { license, file_count, ..named(group, (package, version)) };
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&deleted), None::<&JavaVersion>, ());

@@ -157,7 +157,7 @@ async fn deprecate(
     for (warning, files) in versions_of {
         let deprecation = deprecation(group, target, &files, warning);
         let call = client.authorize_change::<operations::DeprecateVersions>(tx, group, deprecation.clone()).await?;
-        let changed = write_warning(tx, group, target, (&files, &deprecation)).await?;
+        let changed = write_warning(tx, group, target, (&files, &deprecation), client.now()).await?;
         client.visit.record(tx, &call, changed).await?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use bowline_store::{ReadTx, WriteTx};
 use super::package::{Package, Which, absent, hosted};
 use super::package_file::PackageFile;
 use super::protocols::{Npm, Protocol};
-use super::{repositories, tags, versions};
+use super::{repositories, summaries, tags, versions};
 
 /// A package that is changed.
 pub(super) struct Target {
@@ -92,6 +92,7 @@ pub(super) async fn write_warning(
     group: &Uidp,
     target: &Target,
     (files, deprecation): (&[&PackageFile], &JavascriptDeprecation),
+    now: Micros,
 ) -> Result<Changed<()>> {
     let (package, warning) = (target.package.name.as_str(), &deprecation.deprecated);
     let mut changes = Vec::new();
@@ -101,7 +102,7 @@ pub(super) async fn write_warning(
         let after = PackageFile { yanked: Some(warning.clone()), ..(*file).clone() };
         changes.push(change(group, target, Some(file), Some(&after)));
     }
-    repositories::note_change(tx, &target.repository, 0).await?;
+    summaries::note_change(tx, (&target.repository, Npm::LANGUAGE), package, 0, now).await?;
     Ok(Changed::many(changes, ()).with_event(group, deprecation))
 }
 
@@ -114,6 +115,7 @@ pub(super) async fn set_warning(
     group: &Uidp,
     (name, version): (&str, &str),
     warning: &str,
+    now: Micros,
 ) -> Result<Changed<()>> {
     let target = Target::find(tx, group, name).await?;
     let file = target.version(version)?;
@@ -121,7 +123,7 @@ pub(super) async fn set_warning(
         return Ok(Changed::nothing(()));
     }
     let deprecation = deprecation(group, &target, &[file], warning);
-    write_warning(tx, group, &target, (&[file], &deprecation)).await
+    write_warning(tx, group, &target, (&[file], &deprecation), now).await
 }
 
 /// What goes, for the audit log and the event.
@@ -160,7 +162,7 @@ pub(super) async fn remove(
         count += versions::remove(tx, &target.repository, (name, &file.sort_key), now).await?;
         changes.push(change(group, target, Some(file), None));
     }
-    repositories::note_change(tx, &target.repository, -count).await?;
+    summaries::note_change(tx, (&target.repository, Npm::LANGUAGE), name, -count, now).await?;
     Ok(Changed::many(changes, ()).with_event(group, deletion))
 }
 

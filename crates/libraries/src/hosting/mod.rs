@@ -46,6 +46,7 @@ mod room;
 mod served;
 mod serving;
 mod snapshots;
+mod summaries;
 mod tags;
 mod upstream_files;
 pub mod upstreams;

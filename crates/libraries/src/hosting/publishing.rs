@@ -10,7 +10,9 @@ use bowline_versions::order_key;
 use super::attestations::{self, FileAttestation};
 use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
-use super::{HostClient, HostError, Hosting, entitled, java_changes, manifests, own_names, repositories, tags, views};
+use super::{
+    HostClient, HostError, Hosting, entitled, java_changes, manifests, own_names, repositories, summaries, tags, views,
+};
 use crate::ecosystems::Language;
 
 /// A file on its way to a group.
@@ -188,7 +190,8 @@ async fn publish<P: Protocol>(
         java_changes::describe(tx, &repository, (&file.package, &row.sort_key), (&file.license, pom)).await?;
         gone = java_changes::remove_old_builds(tx, &repository, (&file.package, &file.version)).await?;
     }
-    repositories::note_change(tx, &repository, 1 - gone).await?;
+    summaries::create(tx, &call, (&repository, language), &file.package).await?;
+    summaries::note_change(tx, (&repository, language), &file.package, 1 - gone, client.now()).await?;
     let changed = Changed::many(changes, ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
     Ok(Published::New(replaced))

@@ -11,7 +11,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
 
-use super::repositories;
+use super::summaries;
 use super::versions::{self, VersionRow};
 use crate::ecosystems::Language;
 
@@ -63,7 +63,7 @@ async fn yank(
     let (group, request) = (call.require_scope()?, call.request());
     let (repository, before) = versions::require(tx, group, LANGUAGE, (&request.package, &request.version)).await?;
     let after = VersionRow { yanked: Some(request.reason.clone()), ..before.clone() };
-    set_yanked(tx, group, &repository, (&before, &after), request).await
+    set_yanked(tx, call, &repository, (&before, &after)).await
 }
 
 async fn unyank(
@@ -73,31 +73,31 @@ async fn unyank(
     let (group, request) = (call.require_scope()?, call.request());
     let (repository, before) = versions::require(tx, group, LANGUAGE, (&request.package, &request.version)).await?;
     let after = VersionRow { yanked: None, ..before.clone() };
-    set_yanked(tx, group, &repository, (&before, &after), request).await
+    set_yanked(tx, call, &repository, (&before, &after)).await
 }
 
 async fn set_yanked<M: Message + prost::Name>(
     tx: &mut WriteTx,
-    group: &Uidp,
+    call: &Authorized<M>,
     repository: &Uidp,
     (before, after): (&VersionRow, &VersionRow),
-    request: &M,
 ) -> Result<Changed<own::PythonVersion>> {
+    let group = call.require_scope()?;
     let (before_shown, response) = (shown(before, group), shown(after, group));
     if before == after {
         return Ok(Changed::nothing(response));
     }
     versions::set_yanked(tx, repository, (&after.package, &after.sort_key), after.yanked.as_deref()).await?;
-    repositories::note_change(tx, repository, 0).await?;
+    summaries::note_change(tx, (repository, LANGUAGE), &after.package, 0, call.now()).await?;
     let changed = Changed::one(PACKAGE_VERSION, repository, Some(&before_shown), Some(&response), response.clone());
-    Ok(changed.with_event(group, request))
+    Ok(changed.with_event(group, call.request()))
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePythonVersionRequest>) -> Result<Changed<()>> {
     let (group, request) = (call.require_scope()?, call.request());
     let (repository, before) = versions::require(tx, group, LANGUAGE, (&request.package, &request.version)).await?;
     let gone = versions::remove(tx, &repository, (&before.package, &before.sort_key), call.now()).await?;
-    repositories::note_change(tx, &repository, -gone).await?;
+    summaries::note_change(tx, (&repository, LANGUAGE), &before.package, -gone, call.now()).await?;
     let before = shown(&before, group);
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&before), None::<&own::PythonVersion>, ());
     Ok(changed.with_event(group, request))

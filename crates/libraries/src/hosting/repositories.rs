@@ -40,7 +40,14 @@ pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<()
     let sql = "SELECT uid FROM package_repositories WHERE parent = $1";
     let params = [Value::from(group.as_str())];
     for uid in tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
-        for table in ["hosted_attestations", "hosted_files", "hosted_manifests", "hosted_tags", "hosted_versions"] {
+        for table in [
+            "hosted_attestations",
+            "hosted_files",
+            "hosted_manifests",
+            "hosted_packages",
+            "hosted_tags",
+            "hosted_versions",
+        ] {
             tx.execute(&format!("DELETE FROM {table} WHERE repository = $1"), &[Value::from(&uid)]).await?;
         }
     }

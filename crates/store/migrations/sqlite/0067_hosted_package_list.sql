@@ -1,0 +1,31 @@
+-- The packages that groups publish, one row for each that has versions: what lists show beside the catalogue.
+CREATE TABLE hosted_packages (
+  repository TEXT NOT NULL,
+  package TEXT NOT NULL,
+  -- Drawn at random, so that it tells nothing; it is another after all versions were deleted.
+  id TEXT NOT NULL,
+  -- That of the repository.
+  ecosystem INTEGER NOT NULL,
+  -- The name in lower case, by which lists are ordered.
+  folded TEXT NOT NULL,
+  -- The highest release, or without one the highest pre-release, and its license.
+  latest TEXT NOT NULL,
+  license TEXT NOT NULL,
+  version_count INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (repository, package)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX hosted_packages_by_id ON hosted_packages (id);
+-- Lists read the rows of the repositories that a caller may read, and sort them: no index has the rows of others in between.
+CREATE INDEX hosted_packages_by_ecosystem ON hosted_packages (ecosystem, repository, folded);
+
+-- Which versions are releases is not known here: the latest is the highest of all until the package changes again.
+INSERT INTO hosted_packages (repository, package, id, ecosystem, folded, latest, license, version_count, created_at, updated_at)
+SELECT v.repository, v.package, 'hosted:' || lower(hex(randomblob(16))), r.ecosystem, lower(v.package),
+       v.version, v.license, s.version_count, s.created_at, s.updated_at
+FROM (SELECT repository, package, max(sort_key) AS sort_key, count(*) AS version_count, min(created_at) AS created_at,
+             max(created_at) AS updated_at
+      FROM hosted_versions GROUP BY repository, package) s
+JOIN hosted_versions v ON v.repository = s.repository AND v.package = s.package AND v.sort_key = s.sort_key
+JOIN package_repositories r ON r.uid = v.repository;
