@@ -3,6 +3,7 @@
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine, on_engine_with};
 use serde_json::{Value, json};
 
+use crate::console::headers;
 use crate::feeds_support::{found, ids, import, record, refused_by_osv, with_aliases};
 use crate::support::{call, ok};
 
@@ -154,6 +155,49 @@ async fn an_address_over_its_rate_limit_gets_the_time_to_wait(engine: Engine) {
     .await;
 }
 
+async fn a_host_of_its_own_serves_the_api_at_its_root(engine: Engine) {
+    on_engine_with(
+        engine,
+        |options| options.osv_url = Some("http://osv.example".into()),
+        async |server| {
+            let brought = record("A-1", "flask", "2");
+            import(server, "test", std::slice::from_ref(&brought)).await;
+            let query = json!({ "package": { "purl": "pkg:pypi/flask@1" } });
+            let send = async |host: &str, verb: &str, path: &str, body: &Value| {
+                let sent = headers(&[("host", host), ("content-type", "application/json")]);
+                let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+                server.anonymous().rest_with(verb, path, sent, body).await
+            };
+            for (host, path) in [
+                ("osv.example", "/v1/query"),
+                ("OSV.example", "/v1/query?key=x"),
+                ("osv.example", "/osv/v1/query"),
+                ("elsewhere.example", "/osv/v1/query"),
+            ] {
+                let reply = send(host, "POST", path, &query).await;
+                assert_eq!((reply.status, reply.json()["vulns"][0]["id"].as_str()), (200, Some("A-1")), "{host}{path}");
+            }
+            let batch = json!({ "queries": [query] });
+            assert_eq!(send("osv.example", "POST", "/v1/querybatch", &batch).await.status, 200);
+            assert_eq!(send("osv.example", "GET", "/v1/vulns/A-1", &Value::Null).await.json(), brought);
+            // Nothing else is served there, and errors have the form of this API.
+            for path in ["/", "/v1/nothing", "/iam/v2/groups", "/v2/", "/console", "/.well-known/openid-configuration"]
+            {
+                let reply = send("osv.example", "GET", path, &Value::Null).await;
+                assert_eq!(
+                    (reply.status, reply.json()["message"].as_str()),
+                    (404, Some("there is nothing here")),
+                    "{path}"
+                );
+            }
+            let hashes = send("osv.example", "POST", "/v1experimental/determineversion", &json!({})).await;
+            assert_eq!((hashes.status, hashes.json()["code"].as_i64()), (501, Some(12)), "{}", hashes.text());
+            assert_eq!(send("elsewhere.example", "POST", "/v1/query", &query).await.status, 404);
+        },
+    )
+    .await;
+}
+
 each_engine!(
     a_record_is_answered_as_it_was_brought,
     packages_are_found_by_the_order_of_their_ecosystem,
@@ -163,4 +207,4 @@ each_engine!(
     what_makes_no_sense_is_refused_in_the_form_of_the_api
 );
 
-by_engine!(an_address_over_its_rate_limit_gets_the_time_to_wait);
+by_engine!(a_host_of_its_own_serves_the_api_at_its_root, an_address_over_its_rate_limit_gets_the_time_to_wait);

@@ -21,7 +21,7 @@ pub struct OsvApi {
     pub count: Count,
 }
 
-/// The paths below `/osv/`.
+/// The paths below `/osv/`. A host of its own serves the same ones without that.
 pub fn router(api: OsvApi) -> Router {
     let OsvApi { records, limits, count } = api;
     let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Osv, Some(origin.address));
@@ -31,6 +31,8 @@ pub fn router(api: OsvApi) -> Router {
         .route("/osv/v1/query", post(query))
         .route("/osv/v1/querybatch", post(query_batch))
         .route("/osv/v1/vulns/{id}", get(vulnerability))
+        .route("/osv/v1experimental/determineversion", any(no_hashes))
+        .route("/osv/", any(nothing))
         .route("/osv/{*rest}", any(nothing))
         .method_not_allowed_fallback(wrong_verb)
         .with_state(Arc::new(records));
@@ -76,6 +78,12 @@ async fn vulnerability(State(records): Records, Path(id): Path<String>) -> Outco
 
 async fn nothing() -> Answer {
     refused(StatusCode::NOT_FOUND, Code::NotFound, "there is nothing here")
+}
+
+async fn no_hashes() -> Answer {
+    let message =
+        "this server does not determine versions from hashes of files: query a package, best with its version";
+    refused(StatusCode::NOT_IMPLEMENTED, Code::Unimplemented, message)
 }
 
 async fn wrong_verb() -> Answer {

@@ -35,6 +35,8 @@ pub struct Settings {
     pub registry_audience: String,
     /// Audience of library tokens: the libraries URL.
     pub libraries_audience: String,
+    /// Public address of the host that serves the OSV query API alone, if there is one.
+    pub osv_url: Option<String>,
     /// Issuers of the operator's providers in the configuration file: their people may be named operators.
     pub operator_issuers: Vec<String>,
     /// Who may create organizations.

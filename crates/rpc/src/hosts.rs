@@ -21,6 +21,8 @@ pub struct Hosts {
     libraries: String,
     /// Path of the libraries' address, empty without one.
     libraries_path: String,
+    /// Host of the OSV query API alone; empty if it has none.
+    osv: String,
 }
 
 /// Words that the paths of package hosts begin with, below the path of their address.
@@ -29,10 +31,15 @@ const PACKAGE_HOSTS: &[&str] = &["cargo", "go", "java", "javascript", "python"];
 /// Where publishers exchange tokens of CI systems: at the root of the host, whatever the path of its address.
 const TRUSTED_PUBLISHING: &[&str] = &["/_/oidc/", "/-/npm/v1/oidc/"];
 
+/// Path of the OSV query API on hosts that serve something else too.
+const OSV: &str = "/osv";
+
 /// Result of the check of a request's host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Served,
+    /// Served as the path with this one in front.
+    Below(&'static str),
     OtherRole,
     UnknownHost,
 }
@@ -46,7 +53,14 @@ impl Hosts {
             registry: host_of(registry_host),
             libraries: host_of(libraries_url),
             libraries_path: path_of(libraries_url).into(),
+            osv: String::new(),
         }
+    }
+
+    /// Serves the OSV query API, and nothing else, at the root of a host of its own.
+    #[must_use]
+    pub fn with_osv(self, url: Option<&str>) -> Hosts {
+        Hosts { osv: url.map(host_of).unwrap_or_default(), ..self }
     }
 
     fn is_shared(&self) -> bool {
@@ -55,10 +69,14 @@ impl Hosts {
 
     /// Checks a request by its host and path.
     pub(crate) fn admit(&self, host: &str, path: &str) -> Admission {
+        let host = host.to_ascii_lowercase();
+        if !self.osv.is_empty() && host == self.osv {
+            let is_below = path.strip_prefix(OSV).is_some_and(|rest| rest.starts_with('/'));
+            return if is_below { Admission::Served } else { Admission::Below(OSV) };
+        }
         if self.is_shared() {
             return Admission::Served;
         }
-        let host = host.to_ascii_lowercase();
         let roles = [
             (&self.api, Role::Api),
             (&self.auth, Role::Auth),
@@ -169,5 +187,21 @@ mod tests {
         assert_eq!(below.admit("api.x", "/libraries/v1/artifacts"), Admission::Served);
         assert_eq!(below.admit("issuer.x", "/libraries/python/simple/"), Admission::OtherRole);
         assert_eq!(hosts.admit("elsewhere", "/iam/v1/groups"), Admission::UnknownHost);
+    }
+
+    #[test]
+    fn a_host_of_the_osv_api_serves_it_alone() {
+        let shared = Hosts::new("http://a:1", "http://a:1", "a:1", "http://a:1/libraries");
+        let apart = Hosts::new("https://api.x", "https://issuer.x", "registry.x", "https://libraries.x");
+        for hosts in [shared, apart].map(|hosts| hosts.with_osv(Some("https://OSV.x"))) {
+            for path in ["/v1/query", "/", "/iam/v1/groups", "/v2/", "/console", "/osv", "/osvx/", "/sts/exchange"] {
+                assert_eq!(hosts.admit("osv.x", path), Admission::Below("/osv"), "{path}");
+            }
+            assert_eq!(hosts.admit("Osv.x", "/osv/v1/query"), Admission::Served);
+            assert_eq!(hosts.admit(&hosts.api.clone(), "/osv/v1/query"), Admission::Served);
+            assert_ne!(hosts.admit("osv.x:8443", "/v1/query"), Admission::Below("/osv"), "a port is part of the host");
+        }
+        let without = Hosts::new("http://a:1", "http://a:1", "a:1", "http://a:1/libraries").with_osv(None);
+        assert_eq!(without.admit("", "/v1/query"), Admission::Served);
     }
 }

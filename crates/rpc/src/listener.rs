@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 
 use crate::acceptor::{Acceptor, ListenerOptions};
 use crate::body::ReplyBody;
@@ -66,7 +66,7 @@ struct Shared {
 }
 
 impl Shared {
-    async fn route(&self, request: Request<RequestBody>, peer: IpAddr) -> Response<ReplyBody> {
+    async fn route(&self, mut request: Request<RequestBody>, peer: IpAddr) -> Response<ReplyBody> {
         let host = request
             .uri()
             .authority()
@@ -75,6 +75,10 @@ impl Shared {
             .unwrap_or("");
         match self.front.hosts.admit(host, request.uri().path()) {
             Admission::Served => {}
+            Admission::Below(prefix) => match below(prefix, request.uri()) {
+                Some(uri) => *request.uri_mut() = uri,
+                None => return plain(StatusCode::NOT_FOUND, 5, "Not Found"),
+            },
             Admission::OtherRole => return plain(StatusCode::NOT_FOUND, 5, "Not Found"),
             Admission::UnknownHost => {
                 return plain(StatusCode::MISDIRECTED_REQUEST, 5, "this server does not serve that host");
@@ -91,6 +95,14 @@ impl Shared {
     }
 }
 
+/// An address with a path in front of its own; absent if it has none, as that of CONNECT.
+fn below(prefix: &str, uri: &Uri) -> Option<Uri> {
+    let path = uri.path_and_query().filter(|path| path.as_str().starts_with('/'))?;
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(format!("{prefix}{path}").parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
 fn plain(status: StatusCode, code: i32, message: &str) -> Response<ReplyBody> {
     let body = format!("{{\"code\":{code},\"message\":\"{message}\",\"details\":[]}}");
     let mut response = Response::new(ReplyBody::from(body));
@@ -98,4 +110,18 @@ fn plain(status: StatusCode, code: i32, message: &str) -> Response<ReplyBody> {
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(http::header::CONTENT_TYPE, json);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_front_keeps_host_and_query() {
+        let put = |uri: &str| below("/osv", &uri.parse().unwrap()).map(|uri| uri.to_string());
+        assert_eq!(put("/v1/query?a=%2f").as_deref(), Some("/osv/v1/query?a=%2f"));
+        assert_eq!(put("https://osv.x/v1/vulns/A").as_deref(), Some("https://osv.x/osv/v1/vulns/A"));
+        assert_eq!(put("https://osv.x").as_deref(), Some("https://osv.x/osv/"));
+        assert_eq!((put("*"), put("osv.x:443")), (None, None));
+    }
 }

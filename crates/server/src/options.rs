@@ -69,6 +69,9 @@ pub struct Options {
     /// Public address of the library front ends [default: <base URL>/libraries]
     #[arg(long, env = "BOWLINE_LIBRARIES_URL", value_name = "URL")]
     pub libraries_url: Option<String>,
+    /// Public address of the OSV query API at the root of a host of its own [default: none, it is at <base URL>/osv]
+    #[arg(long, env = "BOWLINE_OSV_URL", value_name = "URL")]
+    pub osv_url: Option<String>,
     /// Organizations use packages of the ecosystems alone that they have an entitlement for
     #[arg(long, env = "BOWLINE_ENTITLEMENTS_REQUIRED")]
     #[serde(default)]

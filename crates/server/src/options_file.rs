@@ -35,6 +35,7 @@ impl Options {
             auth_url: self.auth_url.or(file.auth_url),
             registry_host: self.registry_host.or(file.registry_host),
             libraries_url: self.libraries_url.or(file.libraries_url),
+            osv_url: self.osv_url.or(file.osv_url),
             sigstore_trust_root: self.sigstore_trust_root.or(file.sigstore_trust_root),
             database_url: self.database_url.or(file.database_url),
             database_connections: self.database_connections.or(file.database_connections),

@@ -234,7 +234,8 @@ fn front(
             &settings.auth_url,
             &settings.registry_audience,
             &settings.libraries_audience,
-        ),
+        )
+        .with_osv(settings.osv_url.as_deref()),
         cors,
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages).merge(fronts),

@@ -19,6 +19,26 @@ fn group_option(option: &str, given: Option<&str>) -> Result<Option<Uidp>, Start
     parsed.map_err(|problem| StartError::Option(format!("--{option} names no group: it {problem}")))
 }
 
+/// The address of the host that serves the OSV query API alone.
+fn osv_url(options: &Options, others: [&str; 4]) -> Result<Option<String>, StartError> {
+    let Some(url) = &options.osv_url else { return Ok(None) };
+    let url = public_url("osv-url", url)?;
+    let host = |url: &str| url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().map(str::to_lowercase);
+    if host(&url).as_deref() != url.split_once("://").map(|(_, rest)| rest.to_lowercase()).as_deref() {
+        return Err(StartError::Option(format!(
+            "--osv-url {url}: must have no path, because clients of the OSV query API know a host alone; below a path it is \
+             at the base URL, at /osv"
+        )));
+    }
+    if others.into_iter().any(|other| host(other) == host(&url)) {
+        return Err(StartError::Option(format!(
+            "--osv-url {url}: must be another host than those of the API, the token exchange, the registry and the \
+             libraries, because nothing else is served there"
+        )));
+    }
+    Ok(Some(url))
+}
+
 /// The settings of a server that listens on that address.
 ///
 /// # Errors
@@ -38,6 +58,7 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         Some(url) => public_url("libraries-url", url)?,
         None => format!("{base_url}/libraries"),
     };
+    let osv_url = osv_url(options, [&base_url, &auth_url, &registry_audience, &libraries_audience])?;
     let settings = Settings {
         api_audience: base_url.clone(),
         organizations: match options.organizations {
@@ -60,6 +81,7 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         auth_url,
         registry_audience,
         libraries_audience,
+        osv_url,
     };
     let [api, registry, libraries] = settings.audiences();
     if api == registry || api == libraries || registry == libraries {
@@ -69,4 +91,48 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         )));
     }
     Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(change: impl FnOnce(&mut Options)) -> Result<Settings, String> {
+        let mut options = Options { base_url: Some("https://api.example".into()), ..Options::default() };
+        change(&mut options);
+        of(&options, "http", SocketAddr::from(([127, 0, 0, 1], 8080))).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_osv_api_has_a_host_alone() {
+        let with = |url: &str| settings(|options| options.osv_url = Some(url.into())).map(|settings| settings.osv_url);
+        assert_eq!(settings(|_| ()).unwrap().osv_url, None);
+        for url in ["https://osv.example", "http://OSV.example:8443/"] {
+            assert_eq!(with(url).unwrap().as_deref(), Some(url.trim_end_matches('/')));
+        }
+        for (url, part) in [
+            ("https://osv.example/osv", "must have no path"),
+            ("osv.example", "osv-url"),
+            ("ftp://osv.example", "must be an http or https address"),
+            ("https://osv.example/?a=b", "must have no query"),
+            ("https://API.example", "must be another host"),
+        ] {
+            let error = with(url).unwrap_err();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+        let apart = |change: fn(&mut Options)| {
+            settings(|options| {
+                options.osv_url = Some("https://x.example".into());
+                change(options);
+            })
+        };
+        let others: [fn(&mut Options); 3] = [
+            |options| options.auth_url = Some("https://x.example".into()),
+            |options| options.registry_host = Some("x.example".into()),
+            |options| options.libraries_url = Some("https://x.example/packages".into()),
+        ];
+        for other in others {
+            assert!(apart(other).unwrap_err().contains("must be another host"));
+        }
+    }
 }
