@@ -13,6 +13,7 @@ mod lookup;
 mod metadata;
 mod metadata_v1;
 mod newest;
+mod of_ecosystem;
 mod of_packages;
 mod plan;
 mod severities;
@@ -41,6 +42,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = imports::register(handlers);
     let handlers = staged::register(handlers);
     let handlers = staging::register(handlers);
+    let handlers = of_ecosystem::register(handlers);
     let totals = Arc::default();
     let handlers = metadata::register(handlers, &totals);
     metadata_v1::register(handlers, &totals)

@@ -20,6 +20,11 @@ impl Generations {
         Ok(Generations(rows.into_iter().collect()))
     }
 
+    /// Their sum, which every import that changes something raises.
+    pub(crate) fn sum(&self) -> i64 {
+        self.0.values().sum()
+    }
+
     /// Whether a row is visible whose `source`, `since` and `until` are in the columns from `first` on.
     pub(crate) fn show(&self, row: &Row<'_>, first: usize) -> Result<bool> {
         let (source, since, until) = (row.int(first)?, row.int(first + 1)?, row.int(first + 2)?);
