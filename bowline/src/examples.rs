@@ -67,6 +67,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("feeds export cyclonedx", "feeds export cyclonedx --group acme -o out/cyclonedx --distribution wolfi"),
     ("feeds export osv", "feeds export osv --group acme -o out/osv --ecosystem Wolfi"),
     ("feeds export yaml", "feeds export yaml --group acme -o out/yaml"),
+    ("feeds export rustsec", "feeds export rustsec -o out/rustsec --replace"),
     ("feeds import cycles", "feeds import cycles python.json"),
     ("feeds sources", "feeds sources"),
     ("feeds cycles", "feeds cycles"),

@@ -90,7 +90,13 @@ fn write_files(home: &Path, identity_token: &str) {
     write("advisories/urllib3.yaml", URLLIB);
     let record =
         json!({ "id": "GHSA-2222-3333-4444", "aliases": ["CVE-2026-1000"], "modified": "2026-01-01T00:00:00Z" });
-    write("records.jsonl", &record.to_string());
+    let of_crate = json!({
+        "id": "GHSA-5555-6666-7777", "modified": "2026-01-01T00:00:00Z", "affected": [{
+            "package": { "ecosystem": concat!("crates", ".io"), "name": "time" },
+            "ranges": [{ "type": "SEMVER", "events": [{ "introduced": "0" }, { "fixed": "0.2.23" }] }],
+        }],
+    });
+    write("records.jsonl", &format!("{record}\n{of_crate}\n"));
     write("python.json", r#"[{ "cycle": "3.13", "eol": "2029-10-31", "latest": "3.13.1" }]"#);
     let pom = "<project><groupId>org.example</groupId><artifactId>lib</artifactId><version>1</version></project>";
     write("maven/org/example/lib/1/lib-1.pom", pom);

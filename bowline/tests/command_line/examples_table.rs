@@ -102,6 +102,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("advisories review", Owner, ""),
     ("advisories settings", Owner, ""),
     ("feeds import osv", Operator, ""),
+    ("feeds export rustsec", Owner, ""),
     ("feeds sources", Operator, ""),
     ("feeds import cycles", Operator, ""),
     ("feeds cycles", Operator, ""),

@@ -26,6 +26,15 @@ pub enum CliError {
     /// Records were left out of an import.
     #[error("records that were left out, for the reasons above: {0}; the others were taken in")]
     LeftOut(usize),
+    /// Records were left out of an export.
+    #[error("records that were left out, for the reasons above: {0}; the others were written")]
+    NotExported(usize),
+    /// There are no records for an export.
+    #[error("no record here is about {0}: import a source that has some with `bowline feeds import osv`")]
+    NoRecords(String),
+    /// An import changed the records while they were exported.
+    #[error("records were imported during the export, and nothing was written")]
+    RecordsChanged,
     /// The server has no record of some vulnerabilities.
     #[error("no record here is about {}: check the spelling, or import a source that does with `bowline feeds import`", .0.join(", "))]
     Unknown(Vec<String>),
@@ -87,7 +96,9 @@ impl CliError {
                 "remove them, or add an upstream for each with `bowline libraries upstreams set`, so that policies apply".into(),
             ),
             CliError::NotAttested { hint, .. } => Some((*hint).into()),
-            CliError::Refused(_) | CliError::Unknown(_) | CliError::Differs => None,
+            CliError::NotExported(_) => Some("query them with `bowline vulns get ID`, or in the OSV query API".into()),
+            CliError::RecordsChanged => Some("run the command again".into()),
+            CliError::Refused(_) | CliError::Unknown(_) | CliError::NoRecords(_) | CliError::Differs => None,
         }
     }
 
@@ -104,7 +115,7 @@ impl CliError {
             CliError::Client(error) if error.is_permission_denied() => 4,
             CliError::Client(error) if error.is_transport() => 5,
             CliError::Client(error) if error.is_absent() => 6,
-            CliError::Unknown(_) | CliError::NotAttested { .. } => 6,
+            CliError::Unknown(_) | CliError::NoRecords(_) | CliError::NotAttested { .. } => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,

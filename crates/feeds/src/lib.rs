@@ -16,6 +16,7 @@ mod openvex;
 mod osv;
 mod problem;
 mod release_cycles;
+mod rustsec;
 pub mod scan;
 mod secdb;
 mod subject;
@@ -33,6 +34,7 @@ pub use model::{
 pub use osv::{Osv, RecordName};
 pub use problem::{Effect, Problem, Problems, Unreadable};
 pub use release_cycles::{Cycle, Product, release_cycles};
+pub use rustsec::{RustsecFile, rustsec_file};
 pub use secdb::Secdb;
 pub use tree::Limits;
 pub use vex::Publisher;

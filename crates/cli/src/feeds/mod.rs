@@ -5,6 +5,7 @@ mod import;
 mod known;
 mod reading;
 mod report;
+mod rustsec;
 mod vex;
 
 use bowline_client::{Api, ClientError};
@@ -24,7 +25,7 @@ pub enum FeedsCommand {
     /// Import records of a source, or advisories into a group
     #[command(subcommand)]
     Import(FormatCommand),
-    /// Export the approved advisories of a group as files
+    /// Export the approved advisories of a group, or imported records, as files
     #[command(subcommand)]
     Export(vex::ExportFormat),
     /// List the sources that records came from

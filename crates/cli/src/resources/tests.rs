@@ -33,6 +33,7 @@ const HANDWRITTEN: &[(&str, &str)] = &[
     ("RecordImports.ListSources", "feeds sources"),
     ("RecordImports.ListStaged", "feeds import osv"),
     ("RecordImports.StageRecords", "feeds import osv"),
+    ("Records.ListPackageRecords", "feeds export rustsec"),
     ("RegistryPolicies.ApplyRetention", "registry retention apply"),
     ("RegistryPolicies.GetGroupPolicy", "registry policy get"),
     ("RegistryPolicies.GetRepoPolicy", "registry policy get"),

@@ -16,7 +16,9 @@ use clap::Subcommand;
 
 pub(crate) use export::Kind;
 pub(super) use files::documents;
+pub(super) use tree::Tree;
 
+use super::rustsec;
 use crate::error::CliError;
 
 /// Formats that statements are read from.
@@ -53,6 +55,8 @@ pub enum ExportFormat {
     Osv(Box<export::ExportCommand>),
     /// Bowline's own form, a document for each artifact
     Yaml(Box<export::ExportCommand>),
+    /// Imported records about crates as a RustSec database, for cargo audit
+    Rustsec(Box<rustsec::ExportCommand>),
 }
 
 /// `bowline feeds import FORMAT`.
@@ -78,6 +82,7 @@ pub(crate) async fn export(format: ExportFormat) -> Result<(), CliError> {
         ExportFormat::Cyclonedx(command) => (Kind::Documents(WriteFormat::CycloneDx), command),
         ExportFormat::Osv(command) => (Kind::Osv, command),
         ExportFormat::Yaml(command) => (Kind::Documents(WriteFormat::Yaml), command),
+        ExportFormat::Rustsec(command) => return rustsec::export(*command).await,
     };
     export::run(kind, *command).await
 }
