@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const ALL: &str =
-    "ecosystems=ECOSYSTEM_PYTHON&ecosystems=ECOSYSTEM_JAVA&ecosystems=ECOSYSTEM_JAVASCRIPT&ecosystems=ECOSYSTEM_GO";
+/// Lists all ecosystems, also those that v2 has no name for; and those that it has one for.
+const ALL: &str = "remediated=false";
+const NAMED: &str = "ecosystems=ECOSYSTEM_PYTHON&ecosystems=ECOSYSTEM_JAVA";
 /// What a name of a private package has, and no other.
 const SECRET: &str = "s3cret";
 
@@ -118,8 +119,8 @@ async fn readers_see_packages_of_their_groups(server: &TestServer) {
     assert_eq!(texts(&rest["artifactVersions"], "version"), ["1.8"]);
     let oldest = get(&owner, &format!("v2/artifacts/{id}/versions?orderBy=create_time")).await;
     assert_eq!(oldest["artifactVersions"].as_array().map(Vec::len), Some(3));
-    let counts = get(&owner, &format!("v2/artifacts/count?{ALL}")).await;
-    assert_eq!(texts(&counts["counts"], "totalCount"), ["1", "1", "1", "1"]);
+    let counts = get(&owner, &format!("v2/artifacts/count?{NAMED}")).await;
+    assert_eq!(texts(&counts["counts"], "totalCount"), ["1", "1"]);
     let counts = get(&owner, "v1/artifacts/count?ecosystems=PYTHON&ecosystems=PYTHON_ATHENA").await;
     assert_eq!(
         (&counts["counts"][0]["totalArtifacts"], &counts["counts"][1]["totalArtifacts"]),
@@ -141,7 +142,7 @@ async fn learned(actor: &Actor, ids: &[String]) -> Vec<Value> {
         format!("v2/artifacts?{ALL}"),
         format!("v2/artifacts?{ALL}&query=s3cret"),
         format!("v2/artifacts?{ALL}&orderBy=update_time%20desc&pageSize=1"),
-        format!("v2/artifacts/count?{ALL}"),
+        format!("v2/artifacts/count?{NAMED}"),
     ] {
         let mut answer = get(actor, &path).await;
         if let Some(token) = answer.get_mut("nextPageToken") {

@@ -144,7 +144,7 @@ async fn a_deleted_version_is_gone_and_its_names_stay_used(server: &TestServer) 
     let owner = server.actor("owner", &org).await;
     let operator = server.operator().await;
     for ecosystem in &ECOSYSTEMS {
-        let web = server.group(&org, ecosystem.word).await;
+        let web = server.group(&org, &format!("web-{}", ecosystem.word)).await;
         let client = ecosystem.client(server, &owner).at(&web.replace('/', ":"));
         for version in ecosystem.versions {
             ecosystem.publish(&client, version).await;
