@@ -1,4 +1,4 @@
-//! Policies in force for Cargo. They are bindings like those of the wire contract, whose methods leave them out.
+//! Policies in force for Cargo and for generic files. They are bindings like those of the wire contract, whose methods leave them out.
 
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::cargo_policies::{GetPolicies, ListBlockEvents, SetPolicy};
@@ -14,8 +14,9 @@ use super::policies::{self, Mode};
 use super::policy_bindings::{self, BindingRow};
 use super::require_organization;
 
-/// What the mode of a policy must be, for refusals of others.
+/// What the mode of a policy must be, for refusals of others, and the ecosystem.
 const MUST_BE: &str = "must be CARGO_POLICY_MODE_ENFORCED or CARGO_POLICY_MODE_LOG";
+const MUST_BE_OF: &str = "must be CARGO or GENERIC; bindings put policies into force for the others";
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -26,10 +27,19 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 }
 
 fn violations(request: &own::SetCargoPolicyRequest) -> Vec<FieldViolation> {
-    match mode(request.mode()) {
-        Some(_) => Vec::new(),
-        None => vec![FieldViolation { field: "mode".into(), description: MUST_BE.into() }],
+    let violation = |field: &str, text: &str| FieldViolation { field: field.into(), description: text.into() };
+    let mode = mode(request.mode()).is_none().then(|| violation("mode", MUST_BE));
+    let ecosystem = language(request.ecosystem).is_err().then(|| violation("ecosystem", MUST_BE_OF));
+    mode.into_iter().chain(ecosystem).collect()
+}
+
+/// The ecosystem that a request is about: Cargo if it names none.
+fn language(ecosystem: i32) -> Result<Language> {
+    if ecosystem == own::Ecosystem::Unknown as i32 {
+        return Ok(Language::Cargo);
     }
+    let language = Language::of_own(ecosystem).filter(|language| !language.is_in_contract());
+    language.ok_or_else(|| Error::invalid_field("ecosystem", MUST_BE_OF))
 }
 
 fn mode(mode: own::CargoPolicyMode) -> Option<Mode> {
@@ -40,8 +50,8 @@ fn mode(mode: own::CargoPolicyMode) -> Option<Mode> {
     }
 }
 
-/// The policies of these bindings of an organization.
-pub(super) fn shown(organization: &str, rows: &[BindingRow]) -> own::CargoPoliciesInForce {
+/// The policies of these bindings of an organization for an ecosystem.
+pub(super) fn shown(organization: &str, language: Language, rows: &[BindingRow]) -> own::CargoPoliciesInForce {
     let of_mode = |mode: Mode| {
         let row = rows.iter().find(|row| row.mode == mode as i32);
         row.map(|row| row.policy.clone()).unwrap_or_default()
@@ -50,13 +60,15 @@ pub(super) fn shown(organization: &str, rows: &[BindingRow]) -> own::CargoPolici
         parent: organization.into(),
         enforced: of_mode(Mode::Enforced),
         logged: of_mode(Mode::Log),
+        ecosystem: language.own() as i32,
     }
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<own::GetCargoPoliciesRequest>) -> Result<own::CargoPoliciesInForce> {
     let organization = require_organization(tx, call).await?;
-    let rows = policy_bindings::of_language(tx, &organization, Language::Cargo).await?;
-    Ok(shown(organization.as_str(), &rows))
+    let language = language(call.request().ecosystem)?;
+    let rows = policy_bindings::of_language(tx, &organization, language).await?;
+    Ok(shown(organization.as_str(), language, &rows))
 }
 
 async fn set(
@@ -66,12 +78,13 @@ async fn set(
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let mode = mode(request.mode()).ok_or_else(|| Error::invalid_field("mode", MUST_BE))?;
+    let language = language(request.ecosystem)?;
     if !request.policy.is_empty() {
         policy_bindings::require_policy(tx, organization.as_str(), &request.policy).await?;
     }
-    let change = policy_bindings::set(tx, call, &organization, (Language::Cargo, mode), &request.policy).await?;
-    let rows = policy_bindings::of_language(tx, &organization, Language::Cargo).await?;
-    let response = shown(organization.as_str(), &rows);
+    let change = policy_bindings::set(tx, call, &organization, (language, mode), &request.policy).await?;
+    let rows = policy_bindings::of_language(tx, &organization, language).await?;
+    let response = shown(organization.as_str(), language, &rows);
     Ok(match change {
         Some(change) => Changed::many(vec![change], response).with_event(&organization, request),
         None => Changed::nothing(response),
@@ -84,13 +97,14 @@ async fn list(
 ) -> Result<own::CargoBlockEventList> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let package = Language::Cargo.normalized(&request.package_name);
+    let language = language(request.ecosystem)?;
+    let package = language.normalized(&request.package_name);
     let rest = own::ListCargoBlockEventsRequest { page_size: 0, page_token: String::new(), ..request.clone() };
     let query = BlockEventQuery {
         selection: Selection {
             ranges: policies::within(call, organization.as_str()),
             parent: Some(organization.as_str().into()),
-            filters: vec![Filter { column: "ecosystem", value: Value::Int(Language::Cargo.number()) }],
+            filters: vec![Filter { column: "ecosystem", value: Value::Int(language.number()) }],
             conditions: Vec::new(),
             clauses: Vec::new(),
         },

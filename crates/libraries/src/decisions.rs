@@ -156,7 +156,9 @@ fn readable<T>(call: &Authorized<T>, organization: &Uidp) -> Vec<Language> {
         Language::JavaScript => &[Capability::CapLibrariesJavascriptList],
         Language::Python => &[Capability::CapLibrariesPythonList],
         Language::Go => &[Capability::CapLibrariesGoList],
-        Language::Cargo => &[Capability::CapLibrariesArtifactsList, Capability::CapLibrariesDotnetList],
+        Language::Cargo | Language::Generic => {
+            &[Capability::CapLibrariesArtifactsList, Capability::CapLibrariesDotnetList]
+        }
     };
     let holds = |capability: &Capability| call.holds(organization.as_str(), *capability);
     LANGUAGES.into_iter().filter(|language| listing(*language).iter().all(holds)).collect()

@@ -6,7 +6,8 @@ use bowline_core::{Error, Result};
 use bowline_packages::is_go_version;
 use bowline_versions::{Scheme, Version, order_key};
 
-/// An ecosystem that has packages here. Its numbers are those of the API and of the database; the wire contract has all but Cargo.
+/// An ecosystem that has packages here. Its numbers are those of the API and of the database; the wire contract has all but Cargo
+/// and generic files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
     Java = 1,
@@ -14,18 +15,24 @@ pub enum Language {
     JavaScript = 3,
     Go = 9,
     Cargo = 1000,
+    Generic = 1001,
 }
 
 /// All of them, in the order of their numbers.
-pub(super) const LANGUAGES: [Language; 5] =
-    [Language::Java, Language::Python, Language::JavaScript, Language::Go, Language::Cargo];
+pub(super) const LANGUAGES: [Language; 6] =
+    [Language::Java, Language::Python, Language::JavaScript, Language::Go, Language::Cargo, Language::Generic];
 
 /// Those that the wire contract has: its lists leave the others out.
 pub(super) const IN_CONTRACT: [Language; 4] = [Language::Java, Language::Python, Language::JavaScript, Language::Go];
 
-/// What an ecosystem must be, for refusals of others: in the wire contract, and in messages of this product.
+/// The lowest number of those that it does not have.
+pub(super) const OWN_FROM: i64 = Language::Cargo as i64;
+
+/// What an ecosystem must be, for refusals of others: in the wire contract, in messages of this product, and in those about upstreams.
 pub(super) const MUST_BE: &str = "must be JAVA, PYTHON, JAVASCRIPT or GO";
-pub(super) const MUST_BE_OWN: &str = "must be JAVA, PYTHON, JAVASCRIPT, GO or CARGO";
+pub(super) const MUST_BE_OWN: &str = "must be JAVA, PYTHON, JAVASCRIPT, GO, CARGO or GENERIC";
+pub(super) const MUST_HAVE_UPSTREAMS: &str =
+    "must be JAVA, PYTHON, JAVASCRIPT, GO or CARGO; generic files have no upstreams, their groups alone publish them";
 
 impl Language {
     pub(super) fn number(self) -> i64 {
@@ -71,7 +78,7 @@ impl Language {
             (Language::JavaScript, true) => Ecosystem::JavascriptAthena,
             (Language::Go, false) => Ecosystem::Go,
             (Language::Go, true) => Ecosystem::GoAthena,
-            (Language::Cargo, _) => Ecosystem::Unknown,
+            (Language::Cargo | Language::Generic, _) => Ecosystem::Unknown,
         }
     }
 
@@ -85,6 +92,17 @@ impl Language {
         Language::of_own(ecosystem).ok_or_else(|| Error::invalid_field(field, MUST_BE_OWN))
     }
 
+    /// One of those that have upstreams, for what is about them.
+    pub(super) fn required_with_upstreams(field: &'static str, ecosystem: i32) -> Result<Language> {
+        let language = Language::of_own(ecosystem).filter(|language| *language != Language::Generic);
+        language.ok_or_else(|| Error::invalid_field(field, MUST_HAVE_UPSTREAMS))
+    }
+
+    /// Whether the wire contract has it.
+    pub(super) fn is_in_contract(self) -> bool {
+        self.number() < OWN_FROM
+    }
+
     /// How messages of this product call it.
     pub(super) fn own(self) -> own::Ecosystem {
         match self {
@@ -93,6 +111,7 @@ impl Language {
             Language::JavaScript => own::Ecosystem::Javascript,
             Language::Go => own::Ecosystem::Go,
             Language::Cargo => own::Ecosystem::Cargo,
+            Language::Generic => own::Ecosystem::Generic,
         }
     }
 
@@ -104,7 +123,13 @@ impl Language {
             Language::JavaScript => "javascript",
             Language::Go => "go",
             Language::Cargo => "cargo",
+            Language::Generic => "generic",
         }
+    }
+
+    /// The word of its roles, such as that of `libraries.go.pull`. Generic files have those of crates.
+    pub(super) fn role_word(self) -> &'static str {
+        if self == Language::Generic { Language::Cargo.word() } else { self.word() }
     }
 
     /// The type of its package URLs.
@@ -115,6 +140,7 @@ impl Language {
             Language::JavaScript => "npm",
             Language::Go => "golang",
             Language::Cargo => "cargo",
+            Language::Generic => "generic",
         }
     }
 
@@ -127,7 +153,7 @@ impl Language {
         match self {
             Language::Go => "go",
             Language::Cargo => REPORTED_CARGO,
-            Language::Java | Language::Python | Language::JavaScript => self.purl_type(),
+            Language::Java | Language::Python | Language::JavaScript | Language::Generic => self.purl_type(),
         }
     }
 
@@ -141,6 +167,7 @@ impl Language {
             Language::Java => Scheme::Maven,
             Language::Python => Scheme::Pep440,
             Language::JavaScript | Language::Go | Language::Cargo => Scheme::SemVer,
+            Language::Generic => Scheme::Text,
         }
     }
 
@@ -150,7 +177,7 @@ impl Language {
         match self {
             Language::Python => {}
             Language::Cargo => return name.to_ascii_lowercase(),
-            Language::Java | Language::JavaScript | Language::Go => return name.to_owned(),
+            Language::Java | Language::JavaScript | Language::Go | Language::Generic => return name.to_owned(),
         }
         let mut normalized = String::with_capacity(name.len());
         for c in name.chars() {
@@ -181,7 +208,9 @@ impl Language {
         match self {
             Language::Go => ("lower(package)", name.to_lowercase()),
             Language::Cargo => ("replace(package, '_', '-')", self.owned(name)),
-            Language::Java | Language::Python | Language::JavaScript => ("package", name.to_owned()),
+            Language::Java | Language::Python | Language::JavaScript | Language::Generic => {
+                ("package", name.to_owned())
+            }
         }
     }
 
@@ -203,7 +232,11 @@ impl Language {
 
     /// Whether a text is a version by the rules of the ecosystem.
     pub fn is_version(self, text: &str) -> bool {
-        Version::parse(self.scheme(), text).is_ok() && (self != Language::Go || is_go_version(text))
+        match self {
+            Language::Generic => is_generic(text),
+            Language::Go if !is_go_version(text) => false,
+            _ => Version::parse(self.scheme(), text).is_ok(),
+        }
     }
 
     /// Bytes that order versions as the ecosystem does.
@@ -248,6 +281,7 @@ impl Language {
                     && name.starts_with(|c: char| c.is_ascii_alphabetic())
                     && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
             }
+            Language::Generic => is_generic(name),
         };
         match self {
             _ if is_fine => Ok(()),
@@ -256,6 +290,7 @@ impl Language {
             Language::JavaScript => Err("must be name or @scope/name"),
             Language::Go => Err("must be the path of a module, such as example.com/team/module"),
             Language::Cargo => Err("must be the name of a crate: a letter, then letters, digits, - and _, 64 at most"),
+            Language::Generic => Err("must be a letter or digit, then letters, digits, ., _, + and -, 128 at most"),
         }
     }
 
@@ -267,8 +302,16 @@ impl Language {
 
 /// How reports of malware and records of vulnerabilities spell Cargo, in lower case.
 const REPORTED_CARGO: &str = concat!("crates", ".io");
-/// Characters of the name of a crate.
+/// Characters of the name of a crate, and of a name or version of generic files.
 const CRATE_NAME: usize = 64;
+const GENERIC: usize = 128;
+
+/// Whether a text is a name or a version of generic files.
+fn is_generic(text: &str) -> bool {
+    text.len() <= GENERIC
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte))
+}
 
 /// Whether a text is the path of a module: a host's name, and directories.
 fn is_module(path: &str) -> bool {
@@ -307,8 +350,20 @@ mod tests {
             (Language::JavaScript, ["@scope", "a/b", "@a/b/c", ".."]),
             (Language::Go, ["module", "example.com/../a", "Example.com/a", "example.com//a"]),
             (Language::Cargo, ["1a", "a.b", "", "_a"]),
+            (Language::Generic, ["", ".a", "a/b", "a b"]),
         ] {
             assert!(wrong.iter().all(|name| language.validate_name(name).is_err()), "{language:?}");
+        }
+        let longest = "1".repeat(GENERIC);
+        for name in ["tool", "Tool_1.0+x-y", "7zip", &longest] {
+            assert_eq!(
+                (Language::Generic.validate_name(name), Language::Generic.is_version(name)),
+                (Ok(()), true),
+                "{name}"
+            );
+        }
+        for wrong in [&format!("{longest}1"), "..", "-1", "1~a", "1\u{e9}", "1.0 "] {
+            assert!(Language::Generic.validate_name(wrong).is_err() && !Language::Generic.is_version(wrong), "{wrong}");
         }
         for module in ["example.com", "gopkg.in/yaml.v3", "github.com/Azure/go-autorest/v14"] {
             assert_eq!(Language::Go.validate_name(module), Ok(()), "{module}");
@@ -331,14 +386,16 @@ mod tests {
             }
             assert_eq!(language.own() as i32, language.wire(false) as i32, "one number in both");
         }
-        assert_eq!(
-            (Language::Cargo.wire(false), Language::of_wire(Language::Cargo as i32)),
-            (Ecosystem::Unknown, None)
-        );
+        for language in [Language::Cargo, Language::Generic] {
+            assert_eq!((language.wire(false), Language::of_wire(language as i32)), (Ecosystem::Unknown, None));
+        }
         for language in LANGUAGES {
             assert_eq!(language.own() as i64, language.number());
+            assert_eq!(language.is_in_contract(), IN_CONTRACT.contains(&language));
             assert_eq!(Language::of_own(language.own() as i32), Some(language));
         }
         assert_eq!((Language::of_own(0), Language::of_own(5)), (None, None));
+        let with_upstreams = |language: Language| Language::required_with_upstreams("ecosystem", language as i32);
+        assert!(with_upstreams(Language::Cargo).is_ok() && with_upstreams(Language::Generic).is_err());
     }
 }

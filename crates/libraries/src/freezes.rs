@@ -88,7 +88,7 @@ fn shown(rows: &[FreezeRow]) -> own::PackageFreezeList {
 
 fn wrong_ecosystems(ecosystems: &[i32]) -> Vec<FieldViolation> {
     let is_wrong = |ecosystem: &&i32| Language::of_own(**ecosystem).is_none();
-    let description = "must be JAVA, PYTHON, JAVASCRIPT, GO or CARGO; leave it out for all of them";
+    let description = "must be JAVA, PYTHON, JAVASCRIPT, GO, CARGO or GENERIC; leave it out for all of them";
     let violation = |_: &i32| FieldViolation { field: "ecosystems".into(), description: description.into() };
     ecosystems.iter().find(is_wrong).map(violation).into_iter().collect()
 }

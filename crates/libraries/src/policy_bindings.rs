@@ -14,7 +14,7 @@ use bowline_resources::list::{self, BY_UID, Comparison, Condition, Filter, Liste
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::ecosystems::{Language, MUST_BE};
+use super::ecosystems::{Language, MUST_BE, OWN_FROM};
 use super::policies::{self, Mode};
 use super::{cargo_policies, require_organization};
 
@@ -88,18 +88,19 @@ impl BindingRow {
         format!("{ecosystem} in mode {}", mode.trim_start_matches("LIBRARY_POLICY_BINDING_MODE_"))
     }
 
-    /// The binding in the audit log: of Cargo in a message of this product, since that of the wire contract cannot name it.
+    /// The binding in the audit log: in a message of this product if the wire contract cannot name its ecosystem.
     fn snapshot(&self) -> ResourceSnapshot {
-        if i64::from(self.ecosystem) == Language::Cargo.number() {
-            return ResourceSnapshot::of(&cargo_policies::shown(self.uid.parent_str(), std::slice::from_ref(self)));
+        if let Some(language) = Language::of_own(self.ecosystem).filter(|language| !language.is_in_contract()) {
+            let rows = std::slice::from_ref(self);
+            return ResourceSnapshot::of(&cargo_policies::shown(self.uid.parent_str(), language, rows));
         }
         ResourceSnapshot::of(&self.shown())
     }
 }
 
-/// Leaves out of lists of the wire contract what is of Cargo, which the contract has no ecosystem for.
+/// Leaves out of lists of the wire contract what is of ecosystems that it does not have.
 pub(super) fn in_contract() -> Condition<'static> {
-    Condition { column: "ecosystem", comparison: Comparison::Not, value: Value::Int(Language::Cargo.number()) }
+    Condition { column: "ecosystem", comparison: Comparison::Below, value: Value::Int(OWN_FROM) }
 }
 
 fn violations(binding: &v1::LibraryPolicyBinding) -> Vec<FieldViolation> {
@@ -165,7 +166,7 @@ async fn insert(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
 
 /// The binding of this UIDP, if the wire contract has its ecosystem.
 async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<BindingRow> {
-    let sql = format!("SELECT {} FROM library_policy_bindings WHERE uid = $1 AND ecosystem <> $2", TABLE.columns);
+    let sql = format!("SELECT {} FROM library_policy_bindings WHERE uid = $1 AND ecosystem < $2", TABLE.columns);
     let params = [Value::from(uid.as_str()), in_contract().value];
     let found = tx.query_opt(&sql, &params, BindingRow::read).await?;
     found.ok_or_else(|| Error::not_found(LIBRARY_POLICY_BINDING, uid.as_str()))
@@ -317,10 +318,16 @@ pub(super) async fn require_not_in_force(tx: &mut ReadTx, policy: &Uidp) -> Resu
     let Some((binding, ecosystem)) = tx.query_opt(sql, &[Value::from(policy.as_str())], read).await? else {
         return Ok(());
     };
-    let text = if ecosystem == Language::Cargo.number() {
-        "the policy is in force for Cargo; take it out of force first, or put another into force".to_owned()
-    } else {
-        format!("the binding {binding} puts the policy into force; delete it first, or have it name another")
+    let of = match Language::of_number(ecosystem)? {
+        Language::Cargo => Some("Cargo"),
+        Language::Generic => Some("generic files"),
+        Language::Java | Language::Python | Language::JavaScript | Language::Go => None,
+    };
+    let text = match of {
+        Some(of) => {
+            format!("the policy is in force for {of}; take it out of force first, or put another into force")
+        }
+        None => format!("the binding {binding} puts the policy into force; delete it first, or have it name another"),
     };
     Err(Error::precondition("LIBRARY_POLICY_BOUND", policy.as_str(), text))
 }

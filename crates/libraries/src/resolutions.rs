@@ -10,7 +10,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, like};
 use prost::Message;
 
-use super::ecosystems::{IN_CONTRACT, Language};
+use super::ecosystems::{IN_CONTRACT, Language, OWN_FROM};
 use super::require_organization;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -244,8 +244,8 @@ fn conditions<'a>(
 ) -> Result<()> {
     sql.bind(" FROM library_resolutions WHERE org = ", organization.as_str());
     if request.ecosystem == v1::Ecosystem::Unknown as i32 {
-        // The wire contract has no entries of Cargo.
-        sql.bind(" AND ecosystem <> ", Language::Cargo.number());
+        // The wire contract has no entries of others.
+        sql.bind(" AND ecosystem < ", OWN_FROM);
     } else {
         sql.bind(" AND ecosystem = ", Language::required("ecosystem", request.ecosystem)?.number());
     }

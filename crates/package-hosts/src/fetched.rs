@@ -25,7 +25,7 @@ impl PackageHosts {
         let wanted = &fetch.file;
         match wanted.language {
             Language::Java | Language::Go => return self.fetched_whole(wanted).await,
-            Language::Python | Language::JavaScript | Language::Cargo => {}
+            Language::Python | Language::JavaScript | Language::Cargo | Language::Generic => {}
         }
         let id = hex(&random_bytes::<16>());
         // The row is written while the upstream is asked: it would be waited for otherwise between the response and its first byte.
@@ -173,6 +173,8 @@ impl PackageHosts {
         let read = move |source, size| match language {
             Language::JavaScript => bowline_packages::tarball(source, size).map(|tarball| tarball.license),
             Language::Cargo => bowline_packages::crate_archive(source, size).map(|archive| archive.license),
+            // They have no upstreams.
+            Language::Generic => Ok(String::new()),
             Language::Python | Language::Java | Language::Go => {
                 bowline_packages::distribution(source, size, &name).map(|distribution| distribution.license)
             }

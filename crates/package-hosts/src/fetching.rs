@@ -285,6 +285,7 @@ async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
         Language::Java => java::upstream_lists::answer(hosts, ask).await,
         Language::Go => go::upstream_documents::answer(hosts, ask).await,
         Language::Cargo => cargo::upstream_documents::answer(hosts, ask).await,
+        Language::Generic => Err("generic files have no upstreams".into()),
     };
     answered.unwrap_or_else(|problem| {
         let (upstream, package) = (&ask.upstream.name, &ask.package);

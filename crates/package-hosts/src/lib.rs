@@ -15,6 +15,7 @@ mod fetched;
 mod fetching;
 mod files;
 mod forms;
+mod generic;
 mod go;
 mod java;
 mod javascript;
@@ -130,7 +131,8 @@ pub fn router(hosts: Arc<PackageHosts>, count: Count) -> Router {
     let java = routes::<java::Target>(&hosts, count.clone());
     let go = routes::<go::Target>(&hosts, count.clone());
     let cargo = routes::<cargo::Target>(&hosts, count.clone());
-    let all = python.merge(javascript).merge(java).merge(go).merge(cargo);
+    let generic = routes::<generic::Target>(&hosts, count.clone());
+    let all = python.merge(javascript).merge(java).merge(go).merge(cargo).merge(generic);
     all.merge(trusted_publishing::routes(hosts, count))
 }
 

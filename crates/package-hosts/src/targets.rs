@@ -16,6 +16,9 @@ pub(crate) trait Target: Sized + Send + 'static {
     /// The word that addresses of the protocol begin with.
     const WORD: &'static str;
 
+    /// Whether the first part below the word is always a group, with `~` before it or without; `~` alone is the caller's organization.
+    const BEGINS_WITH_GROUP: bool = false;
+
     /// Reads the parts of a path below the word and the group; absent if nothing is there.
     fn parse(parts: &[&str]) -> Option<Self>;
 
@@ -59,11 +62,13 @@ pub(crate) fn parse<T: Target>(path: &str) -> Result<(Option<String>, T), Refuse
         return Err(Refused::bad("the path has a NUL"));
     }
     let rest = path.strip_prefix('/').unwrap_or_default();
-    let (scope, rest) = match rest.strip_prefix('~') {
+    let plain = Some(rest).filter(|rest| T::BEGINS_WITH_GROUP && !rest.is_empty());
+    let (scope, rest) = match rest.strip_prefix('~').or(plain) {
         None => (None, rest),
         Some(named) => {
             let (scope, rest) = named.split_once('/').unwrap_or((named, ""));
-            (Some(scope.to_owned()), rest)
+            let is_callers = T::BEGINS_WITH_GROUP && scope.is_empty();
+            (Some(scope.to_owned()).filter(|_| !is_callers), rest)
         }
     };
     let parts: Vec<&str> = rest.split('/').collect();

@@ -83,6 +83,8 @@ pub enum Comparison {
     Not,
     /// It is the value or more.
     AtLeast,
+    /// It is less than the value.
+    Below,
 }
 
 /// A condition in SQL of its own, of static parts alone.

@@ -26,7 +26,7 @@ pub struct Hosts {
 }
 
 /// Words that the paths of package hosts begin with, below the path of their address.
-const PACKAGE_HOSTS: &[&str] = &["cargo", "go", "java", "javascript", "python"];
+const PACKAGE_HOSTS: &[&str] = &["cargo", "files", "go", "java", "javascript", "python"];
 
 /// Where publishers exchange tokens of CI systems: at the root of the host, whatever the path of its address.
 const TRUSTED_PUBLISHING: &[&str] = &["/_/oidc/", "/-/npm/v1/oidc/"];

@@ -5,7 +5,7 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::Settings;
 use bowline_store::{ReadTx, Row, Value};
 
-use crate::ecosystems::{IN_CONTRACT, Language};
+use crate::ecosystems::Language;
 
 /// What an organization may use of an ecosystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,9 +57,10 @@ fn refusal(what: &str, language: Language, organization: &Uidp, option: &str) ->
     ))
 }
 
-/// The most that the entitlements of an organization allow. The contract has none for crates, which need none.
+/// The most that the entitlements of an organization allow. The contract has none for crates and generic files,
+/// which need none.
 async fn of(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<Entitled> {
-    if !IN_CONTRACT.contains(&language) {
+    if !language.is_in_contract() {
         return Ok(Entitled::Upstreams);
     }
     let sql = "SELECT ecosystem, policy FROM library_entitlements WHERE parent = $1";

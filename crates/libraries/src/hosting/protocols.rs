@@ -2,7 +2,9 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::HostedFile;
-use bowline_contract::bowline::libraries::v1::rpc::{cargo_host, go_host, java_host, javascript_host, python_host};
+use bowline_contract::bowline::libraries::v1::rpc::{
+    cargo_host, files_host, go_host, java_host, javascript_host, python_host,
+};
 
 use crate::ecosystems::Language;
 
@@ -60,4 +62,13 @@ impl Protocol for Cargo {
     const LANGUAGE: Language = Language::Cargo;
     type Read = cargo_host::ReadPackages;
     type Publish = cargo_host::PublishFile;
+}
+
+/// The host of generic files.
+pub struct Generic;
+
+impl Protocol for Generic {
+    const LANGUAGE: Language = Language::Generic;
+    type Read = files_host::ReadPackages;
+    type Publish = files_host::PublishFile;
 }

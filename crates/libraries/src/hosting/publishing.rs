@@ -11,7 +11,8 @@ use super::attestations::{self, FileAttestation};
 use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
 use super::{
-    HostClient, HostError, Hosting, entitled, java_changes, manifests, own_names, repositories, summaries, tags, views,
+    HostClient, HostError, Hosting, entitled, generic_changes, java_changes, manifests, own_names, repositories,
+    summaries, tags, views,
 };
 use crate::ecosystems::Language;
 
@@ -163,13 +164,7 @@ async fn publish<P: Protocol>(
     }
     own_names::require_name(tx, group, language, &file.package).await?;
     own_names::require_spelling(tx, group, language, &file.package).await?;
-    let stored = version(tx, &repository, &file.package, &row.sort_key).await?;
-    if let Some(stored) =
-        stored.as_deref().filter(|stored| file.manifest.is_some() || is_other_spelling::<P>(stored, file))
-    {
-        let text = format!("{} is the version {stored}, which exists: publish another version", file.version);
-        return Err(Error::new(Reason::AlreadyExists, text));
-    }
+    require_version::<P>(tx, (group, &repository), (file, &row)).await?;
     let mut replaced = Vec::new();
     for part in std::iter::once(&file.content).chain(&file.metadata) {
         let digest = format!("sha256:{}", part.sha256);
@@ -222,10 +217,28 @@ fn same(before: &FileRow, row: &FileRow) -> Result<()> {
     Err(Error::new(Reason::AlreadyExists, format!("{} {taken}: publish another version", row.name)))
 }
 
+/// Refuses a version that can have no further file: one that has a single one, is there in another spelling, or has too many.
+async fn require_version<P: Protocol>(
+    tx: &mut WriteTx,
+    (group, repository): (&Uidp, &Uidp),
+    (file, row): (&NewFile, &FileRow),
+) -> Result<()> {
+    let Some(stored) = version(tx, repository, &file.package, &row.sort_key).await? else { return Ok(()) };
+    if file.manifest.is_some() || is_other_spelling::<P>(&stored, file) {
+        let text = format!("{} is the version {stored}, which exists: publish another version", file.version);
+        return Err(Error::new(Reason::AlreadyExists, text));
+    }
+    if P::LANGUAGE == Language::Generic {
+        let of = (file.package.as_str(), file.version.as_str(), row.sort_key.as_slice());
+        generic_changes::require_room(tx, (group, repository), of).await?;
+    }
+    Ok(())
+}
+
 /// Whether a version is there in another spelling, where each has a directory of its own: who chooses one of a range would take
 /// them for one version.
 fn is_other_spelling<P: Protocol>(stored: &str, file: &NewFile) -> bool {
-    P::LANGUAGE == Language::Java && stored != file.version
+    matches!(P::LANGUAGE, Language::Java | Language::Generic) && stored != file.version
 }
 
 /// A version of a package as it was spelled when its first file came.

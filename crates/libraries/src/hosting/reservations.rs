@@ -10,7 +10,7 @@ use bowline_resources::kinds::PACKAGE_RESERVATION;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use crate::ecosystems::{Language, MUST_BE_OWN};
+use crate::ecosystems::{Language, MUST_HAVE_UPSTREAMS};
 use crate::require_organization;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -87,8 +87,8 @@ fn violations(ecosystem: i32, pattern: &str) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    let Some(language) = Language::of_own(ecosystem) else {
-        refuse("ecosystem", MUST_BE_OWN);
+    let Ok(language) = Language::required_with_upstreams("ecosystem", ecosystem) else {
+        refuse("ecosystem", MUST_HAVE_UPSTREAMS);
         return violations;
     };
     // What stands before a star is the beginning of a name, such as a scope with its slash.
@@ -129,7 +129,7 @@ async fn create(
 ) -> Result<Changed<own::PackageReservation>> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let language = Language::required_own("ecosystem", request.ecosystem)?;
+    let language = Language::required_with_upstreams("ecosystem", request.ecosystem)?;
     let pattern = normalized(language, &request.pattern);
     let all = of_organization(tx, organization.as_str()).await?;
     if let Some(before) = all.iter().find(|row| row.language == language && row.pattern == pattern) {
@@ -159,7 +159,7 @@ async fn create(
 async fn delete(tx: &mut WriteTx, call: &Authorized<own::DeletePackageReservationRequest>) -> Result<Changed<()>> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let language = Language::required_own("ecosystem", request.ecosystem)?;
+    let language = Language::required_with_upstreams("ecosystem", request.ecosystem)?;
     let pattern = normalized(language, &request.pattern);
     let all = of_organization(tx, organization.as_str()).await?;
     let before = all.into_iter().find(|row| row.language == language && row.pattern == pattern);
@@ -223,5 +223,6 @@ mod tests {
         }
         assert!(matches("git.acme.example/*", "git.acme.example") && !matches("acme-*", "acme"));
         assert!(!violations(0, "acme").is_empty());
+        assert!(!violations(Language::Generic.own() as i32, "acme").is_empty(), "no upstream could have the name");
     }
 }

@@ -12,7 +12,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use url::{Host, Url};
 
 use super::repositories::stored;
-use crate::ecosystems::{Language, MUST_BE_OWN};
+use crate::ecosystems::{Language, MUST_HAVE_UPSTREAMS};
 use crate::require_organization;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -110,8 +110,8 @@ fn violations(given: Option<&own::PackageUpstream>) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     let mut refuse =
         |field: &str, text: &str| violations.push(FieldViolation { field: field.into(), description: text.into() });
-    if Language::of_own(given.ecosystem).is_none() {
-        refuse("upstream.ecosystem", MUST_BE_OWN);
+    if Language::required_with_upstreams("upstream.ecosystem", given.ecosystem).is_err() {
+        refuse("upstream.ecosystem", MUST_HAVE_UPSTREAMS);
     }
     if let Err(text) = validate_address(&given.url) {
         refuse("upstream.url", text);
@@ -152,7 +152,7 @@ async fn set(
 ) -> Result<Changed<own::PackageUpstream>> {
     let organization = require_organization(tx, call).await?;
     let given = call.request().upstream.clone().unwrap_or_default();
-    let language = Language::required_own("upstream.ecosystem", given.ecosystem)?;
+    let language = Language::required_with_upstreams("upstream.ecosystem", given.ecosystem)?;
     let all = of_organization(tx, organization.as_str()).await?;
     let before = all.iter().find(|row| row.name == given.name);
     if before.is_none() && all.len() >= MAX_IN_ORGANIZATION {

@@ -8,7 +8,6 @@ use bowline_store::{ReadTx, Value};
 use super::protocols::Protocol;
 use super::repositories::Repository;
 use super::{HostClient, HostError, entitled};
-use crate::ecosystems::Language;
 
 /// Organizations that are named to someone who must choose one.
 const SHOWN: i64 = 20;
@@ -93,7 +92,7 @@ async fn scope<P: Protocol, M: Method<Request = HostedFile>>(
     match found.len() {
         0 => Err(Error::permission_denied(format!(
             "Permission denied: the caller may use packages of no organization; ask for a role such as libraries.{}.pull",
-            P::LANGUAGE.word()
+            P::LANGUAGE.role_word()
         ))
         .into()),
         1 => Ok(super::repositories::stored(&found.remove(0).0)?),
@@ -148,7 +147,7 @@ fn hidden<P: Protocol>(error: Error, path: Option<&str>) -> Error {
     match (error.reason(), path) {
         (Reason::PermissionDenied, Some(path)) => absent::<P>(path),
         // Its capabilities do not say what they are for.
-        (Reason::PermissionDenied, None) if P::LANGUAGE == Language::Cargo => Error::permission_denied(format!(
+        (Reason::PermissionDenied, None) if !P::LANGUAGE.is_in_contract() => Error::permission_denied(format!(
             "{}; ask for a role such as libraries.cargo.pull or libraries.cargo.push",
             error.message()
         )),
@@ -159,6 +158,6 @@ fn hidden<P: Protocol>(error: Error, path: Option<&str>) -> Error {
 fn absent<P: Protocol>(path: &str) -> Error {
     Error::permission_denied(format!(
         "Permission denied: the group \"{path}\" does not exist, or the caller lacks a role such as libraries.{}.pull there",
-        P::LANGUAGE.word()
+        P::LANGUAGE.role_word()
     ))
 }

@@ -56,8 +56,9 @@ impl Pattern {
         }
         let language = Language::of_purl_type(&split.kind);
         let kind = &split.kind;
-        let language = language
-            .ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm, maven, golang and cargo"))?;
+        let language = language.ok_or_else(|| {
+            format!("is of the type {kind:?}; policies know pypi, npm, maven, golang, cargo and generic")
+        })?;
         let version = decoded(split.version.unwrap_or_default())?;
         let (namespace, name) = match split.path.rsplit_once('/') {
             Some((namespace, name)) => (Some(decoded(namespace)?), decoded(name)?),
@@ -84,7 +85,10 @@ impl Pattern {
             (Language::Cargo, Some(_)) => return Err("has a namespace, which Cargo does not know".into()),
             // Nothing but the type means everything; a bare name is a package without scope.
             (Language::JavaScript, None) if name.is_empty() => Part::Any,
-            (Language::Python | Language::JavaScript | Language::Cargo, None) => Part::Is(String::new()),
+            (Language::Generic, Some(_)) => return Err("has a namespace, which generic files do not have here".into()),
+            (Language::Python | Language::JavaScript | Language::Cargo | Language::Generic, None) => {
+                Part::Is(String::new())
+            }
             (Language::JavaScript, Some(scope)) if scope == "*" || scope == "@*" => Part::Any,
             (Language::JavaScript, Some(scope)) if !scope.starts_with('@') || scope.contains('/') => {
                 return Err("the namespace of an npm package is its scope, such as @types".into());
@@ -120,7 +124,7 @@ impl Pattern {
             Language::Go if self.namespace == Part::Any => format!("any.host/{name}"),
             Language::Go if namespace.is_empty() => name,
             Language::Go => format!("{namespace}/{name}"),
-            Language::JavaScript | Language::Python | Language::Cargo => name,
+            Language::JavaScript | Language::Python | Language::Cargo | Language::Generic => name,
         };
         self.language.validate_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
         let version = part(&self.version, "1");
@@ -175,7 +179,9 @@ impl Pattern {
         let name = match self.language {
             Language::Java => format!("{namespace}:{name}"),
             Language::JavaScript | Language::Go if !namespace.is_empty() => format!("{namespace}/{name}"),
-            Language::JavaScript | Language::Python | Language::Go | Language::Cargo => name.clone(),
+            Language::JavaScript | Language::Python | Language::Go | Language::Cargo | Language::Generic => {
+                name.clone()
+            }
         };
         Some((self.language, name, version.clone()))
     }
@@ -189,7 +195,7 @@ impl Pattern {
                 text.push_str(match self.language {
                     Language::JavaScript => "%40*/",
                     Language::Go => "*/",
-                    Language::Java | Language::Python | Language::Cargo => "",
+                    Language::Java | Language::Python | Language::Cargo | Language::Generic => "",
                 });
             }
             _ => {}
@@ -227,7 +233,7 @@ fn split(language: Language, name: &str) -> (&str, &str) {
         Language::Java => name.split_once(':').unwrap_or(("", name)),
         Language::JavaScript if name.starts_with('@') => name.split_once('/').unwrap_or(("", name)),
         Language::Go => name.rsplit_once('/').unwrap_or(("", name)),
-        Language::JavaScript | Language::Python | Language::Cargo => ("", name),
+        Language::JavaScript | Language::Python | Language::Cargo | Language::Generic => ("", name),
     }
 }
 

@@ -37,6 +37,7 @@ fn conditions<'a>(sql: &mut Sql<'a>, table: &Table, selection: &'a Selection<'_>
         let comparison = match condition.comparison {
             Comparison::Not => "<>",
             Comparison::AtLeast => ">=",
+            Comparison::Below => "<",
         };
         sql.bind(&format!(" AND {} {comparison} ", condition.column), condition.value);
     }
