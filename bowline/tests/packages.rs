@@ -18,6 +18,10 @@ mod fake_index;
 mod fake_proxy;
 #[path = "packages/fake_repository.rs"]
 mod fake_repository;
+#[path = "packages/files.rs"]
+mod files;
+#[path = "packages/files_withholding.rs"]
+mod files_withholding;
 #[path = "packages/go_publishing.rs"]
 mod go_publishing;
 #[path = "packages/go_upstreams.rs"]

@@ -77,11 +77,53 @@ async fn one_policy_of_each_mode_is_in_force_for_cargo(server: &TestServer) {
     assert_eq!(number(server, audited).await, 4);
     let shown = ok(&owner, &get(&org), Value::Null).await;
     assert_eq!(both(&shown), ["", lax.as_str()]);
-    let request = own::GetCargoPoliciesRequest { parent: org.clone() };
+    let request = own::GetCargoPoliciesRequest { parent: org.clone(), ..Default::default() };
     same_over_grpc::<GetPolicies>(server, &owner, request, &shown).await;
     let mode = own::CargoPolicyMode::Log as i32;
-    let request = own::SetCargoPolicyRequest { parent: org.clone(), mode, policy: lax };
+    let request = own::SetCargoPolicyRequest { parent: org.clone(), mode, policy: lax, ..Default::default() };
     same_over_grpc::<SetPolicy>(server, &owner, request, &shown).await;
+}
+
+async fn generic_files_have_policies_of_their_own(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let (strict, lax) = (policy(server, &org, "strict").await, policy(server, &org, "lax").await);
+    let of_files = |mode: &str, policy: &str| {
+        let mut body = body(mode, policy);
+        body["ecosystem"] = json!("GENERIC");
+        body
+    };
+    let get_files = format!("{}?ecosystem=GENERIC", get(&org));
+    let made = ok(&owner, &set(&org), of_files("ENFORCED", &strict)).await;
+    assert_eq!((both(&made), &made["ecosystem"]), ([strict.as_str(), ""], &json!("GENERIC")));
+    let of_crates = ok(&owner, &set(&org), body("LOG", &lax)).await;
+    assert_eq!((both(&of_crates), &of_crates["ecosystem"]), (["", lax.as_str()], &json!("CARGO")));
+    assert_eq!(both(&ok(&owner, &get_files, Value::Null).await), [strict.as_str(), ""]);
+    let explain = format!("GET /librarydecisions/v1/organizations/{org}:explainPackage?purl=pkg:generic/tool@1.0");
+    assert_eq!(ok(&owner, &explain, Value::Null).await["policy"], json!(strict));
+    let list = ok(&owner, &format!("GET /libraries/v1/policy-bindings?parentId={org}"), Value::Null).await;
+    assert_eq!(list["totalCount"], "0", "the wire contract has no number for it");
+    let bound = rejected(&owner, &format!("DELETE /libraries/v1/policies/{strict}"), Value::Null, 400, "").await;
+    assert!(bound.message().contains("in force for generic files"), "{}", bound.message());
+
+    block(server, &org, &strict, (Language::Generic, "Tool", "1.0", Mode::Enforced, Refusal::Malware), 1).await;
+    for (query, rows) in
+        [("ecosystem=GENERIC&packageName=Tool", "1"), ("ecosystem=GENERIC&packageName=tool", "0"), ("", "0")]
+    {
+        let list = ok(&owner, &blocked(&org, query), Value::Null).await;
+        assert_eq!(list["totalCount"], rows, "{query}");
+    }
+    let list = ok(&owner, &format!("GET /libraries/v1/blocked-packages?parentId={org}"), Value::Null).await;
+    assert_eq!(list["totalCount"], "0");
+    for other in ["JAVA", "GO"] {
+        let mut body = body("ENFORCED", &strict);
+        body["ecosystem"] = json!(other);
+        rejected_unchanged(server, &owner, &set(&org), body, 400).await;
+        rejected_unchanged(server, &owner, &format!("{}?ecosystem={other}", get(&org)), Value::Null, 400).await;
+        rejected_unchanged(server, &owner, &blocked(&org, &format!("ecosystem={other}")), Value::Null, 400).await;
+    }
+    assert_eq!(both(&ok(&owner, &set(&org), of_files("ENFORCED", "")).await), ["", ""]);
+    ok(&owner, &format!("DELETE /libraries/v1/policies/{strict}"), Value::Null).await;
 }
 
 async fn policies_of_cargo_go_with_their_organization(server: &TestServer) {
@@ -244,6 +286,7 @@ async fn cached_resolutions_leave_cargo_out(server: &TestServer) {
 
 each_engine!(
     one_policy_of_each_mode_is_in_force_for_cargo,
+    generic_files_have_policies_of_their_own,
     policies_of_cargo_go_with_their_organization,
     bindings_of_the_contract_leave_cargo_out,
     policies_that_cannot_be_in_force_are_refused,

@@ -130,6 +130,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries blocked", Owner, ""),
     ("libraries why", Owner, ""),
     ("libraries publish go", Owner, "acme.example/tool@v1.2.0: published"),
+    ("libraries publish files", Owner, "pkg:generic/tool@1.2.0/linux/amd64/go.mod: published"),
     ("libraries provenance", Owner, ""),
     ("libraries check", Owner, ""),
     ("libraries doctor", Machine, ""),

@@ -6,7 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1::rpc::python_host::{PublishFile, ReadPackages};
-use bowline_contract::bowline::libraries::v1::rpc::{cargo_host, go_host, java_host, javascript_host as npm_host};
+use bowline_contract::bowline::libraries::v1::rpc::{
+    cargo_host, files_host, go_host, java_host, javascript_host as npm_host,
+};
 use bowline_testkit::python::{BOUNDARY, fields, file_name, wheel};
 use bowline_testkit::{Engine, RestReply, TestServer, cargo, golang, maven, npm};
 use http::HeaderMap;
@@ -85,6 +87,21 @@ const CARGO_ROUTES: &[Route] = &[
     ("PUT api/v1/crates/acme-kept/1.0.0/unyank", cargo_host::UnyankVersion::FULL_NAME),
     ("DELETE api/v1/crates/acme-kept/1.0.1-absent", cargo_host::DeleteVersion::FULL_NAME),
 ];
+
+/// The same of the host of generic files. What would delete names a version that is not there.
+const FILES_ROUTES: &[Route] = &[
+    ("GET kept/", files_host::ReadPackages::FULL_NAME),
+    ("GET kept/1.0/", files_host::ReadPackages::FULL_NAME),
+    ("GET kept/1.0/linux/kept", files_host::ReadPackages::FULL_NAME),
+    ("HEAD kept/1.0/linux/kept", files_host::ReadPackages::FULL_NAME),
+    ("PUT kept/1.0/linux/kept", files_host::PublishFile::FULL_NAME),
+    ("DELETE kept/absent", files_host::DeleteVersion::FULL_NAME),
+];
+
+#[tokio::test]
+async fn every_caller_at_every_path_of_generic_files() {
+    every_caller("PUT kept/1.0/linux/kept", FILES_ROUTES, ask_files).await;
+}
 
 #[tokio::test]
 async fn every_caller_at_every_path_of_cargo() {
@@ -243,5 +260,17 @@ async fn ask_cargo(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, wh
     let new = cargo::body(&cargo::announced("acme-kept", "1.0.0"), &archive);
     let sent = if path.ends_with("new") { new } else { Vec::new() };
     let path = format!("/libraries/cargo/~{}/{path}", place.group.replace('/', ":"));
+    fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
+}
+
+async fn ask_files(fixture: &Fixture<'_>, token: Option<&str>, place: &Place, what: &str) -> RestReply {
+    let (verb, path) = what.split_once(' ').expect("a verb and a path");
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        let value = format!("Basic {}", STANDARD.encode(format!("_token:{token}")));
+        headers.insert(AUTHORIZATION, value.parse().expect("a header's value"));
+    }
+    let sent = if verb == "PUT" { b"bytes".to_vec() } else { Vec::new() };
+    let path = format!("/libraries/files/{}/{path}", place.group.replace('/', ":"));
     fixture.server.anonymous().rest_with(verb, &path, headers, sent).await
 }

@@ -157,11 +157,15 @@ fn policies_and_bindings() -> Vec<Row> {
 /// Policies in force for Cargo.
 fn of_cargo() -> Vec<Row> {
     vec![
-        in_organization::<cargo_policies::GetPolicies>(|aim| own::GetCargoPoliciesRequest { parent: aim.group() }),
+        in_organization::<cargo_policies::GetPolicies>(|aim| own::GetCargoPoliciesRequest {
+            parent: aim.group(),
+            ..default()
+        }),
         in_organization::<cargo_policies::SetPolicy>(|aim| own::SetCargoPolicyRequest {
             parent: aim.group(),
             mode: own::CargoPolicyMode::Enforced as i32,
             policy: aim.uid(Kind::LibraryPolicy),
+            ..default()
         }),
         in_organization::<cargo_policies::ListBlockEvents>(|aim| own::ListCargoBlockEventsRequest {
             parent: aim.group(),

@@ -66,10 +66,21 @@ impl Client {
         Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "cargo", base }
     }
 
+    /// The same at the host of generic files, in the caller's organization.
+    pub(crate) fn files(&self) -> Client {
+        let (anonymous, authorization) = (self.anonymous.clone(), self.authorization.clone());
+        Client { anonymous, authorization, word: "files", base: "/libraries/files/~".into() }
+    }
+
     /// The same with another header of credentials.
     pub(crate) fn authorized(&self, authorization: &str) -> Client {
         let (anonymous, base) = (self.anonymous.clone(), self.base.clone());
         Client { anonymous, authorization: Some(authorization.into()), word: self.word, base }
+    }
+
+    /// The header of its credentials.
+    pub(crate) fn authorization(&self) -> Option<&str> {
+        self.authorization.as_deref()
     }
 
     /// The same at a group.
@@ -274,12 +285,24 @@ pub(crate) async fn cargo_publisher(server: &TestServer, name: &str) -> (String,
     (org, Client::of(server, &actor).cargo())
 }
 
+/// An organization, and someone who may publish generic files there.
+pub(crate) async fn files_publisher(server: &TestServer, name: &str) -> (String, Client) {
+    let org = server.organization(name).await;
+    let actor = server.actor("libraries.cargo.push", &org).await;
+    (org, Client::of(server, &actor).files())
+}
+
 /// Puts a policy in force for crates; its UIDP.
 pub(crate) async fn bind_to_cargo(owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
+    bind_own("CARGO", owner, org, mode, policy).await
+}
+
+/// Puts a policy in force for crates or generic files; its UIDP.
+pub(crate) async fn bind_own(ecosystem: &str, owner: &Actor, org: &str, mode: &str, policy: Value) -> String {
     let created = owner.rest("POST", &format!("/libraries/v1/policies/{org}"), Some(policy)).await;
     assert_eq!(created.status, 200, "{}", created.text());
     let uid = created.json()["id"].as_str().unwrap().to_owned();
-    let body = json!({ "mode": format!("CARGO_POLICY_MODE_{mode}"), "policy": uid });
+    let body = json!({ "mode": format!("CARGO_POLICY_MODE_{mode}"), "policy": uid, "ecosystem": ecosystem });
     let bound = owner.rest("POST", &format!("/cargopolicies/v1/organizations/{org}:setPolicy"), Some(body)).await;
     assert_eq!(bound.status, 200, "{}", bound.text());
     uid

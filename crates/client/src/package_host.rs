@@ -17,7 +17,25 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 /// # Errors
 /// No response, or the host's refusal.
 pub async fn put_file(http: &LazyClient, url: &str, token: &str, bytes: Vec<u8>) -> Result<bool, ClientError> {
-    let request = http.get()?.put(url).bearer_auth(token).timeout(PATIENCE).body(bytes);
+    put(http.get()?.put(url).bearer_auth(token).timeout(PATIENCE).body(bytes)).await
+}
+
+/// The same of a file that is read while it is sent, whose SHA-256 in hex the host verifies.
+///
+/// # Errors
+/// No response, or the host's refusal.
+pub async fn stream_file(
+    http: &LazyClient,
+    url: &str,
+    token: &str,
+    (file, sha256): (std::fs::File, &str),
+) -> Result<bool, ClientError> {
+    let request = http.get()?.put(url).bearer_auth(token).header("x-checksum-sha256", sha256);
+    put(request.timeout(PATIENCE).body(tokio::fs::File::from_std(file))).await
+}
+
+/// Sends a file. False if it is there with the same bytes.
+async fn put(request: reqwest::RequestBuilder) -> Result<bool, ClientError> {
     let response = request.send().await.map_err(ClientError::transport)?;
     let status = response.status().as_u16();
     match status {
@@ -26,8 +44,12 @@ pub async fn put_file(http: &LazyClient, url: &str, token: &str, bytes: Vec<u8>)
         _ => {}
     }
     let text = response.text().await.map_err(ClientError::transport)?;
+    let sentence = match serde_json::from_str::<Problem>(&text) {
+        Ok(Problem { detail }) => detail,
+        Err(_) => text.trim().to_owned(),
+    };
     Err(match code(status) {
-        Some(code) => refused(code, text.trim()),
+        Some(code) => refused(code, &sentence),
         None => ClientError::NotTheApi(status),
     })
 }

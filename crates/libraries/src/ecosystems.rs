@@ -28,7 +28,7 @@ pub(super) const IN_CONTRACT: [Language; 4] = [Language::Java, Language::Python,
 /// The lowest number of those that it does not have.
 pub(super) const OWN_FROM: i64 = Language::Cargo as i64;
 
-/// What an ecosystem must be, for refusals of others: in the wire contract, in messages of this product, and in those about upstreams.
+/// What an ecosystem must be, for refusals: in the wire contract, in messages of this product, and in those about upstreams.
 pub(super) const MUST_BE: &str = "must be JAVA, PYTHON, JAVASCRIPT or GO";
 pub(super) const MUST_BE_OWN: &str = "must be JAVA, PYTHON, JAVASCRIPT, GO, CARGO or GENERIC";
 pub(super) const MUST_HAVE_UPSTREAMS: &str =

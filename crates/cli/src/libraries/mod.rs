@@ -16,6 +16,7 @@ mod malware;
 mod policies;
 mod provenance;
 mod publish;
+mod publish_files;
 mod why;
 
 use bowline_contract::v1::libraries as v1;

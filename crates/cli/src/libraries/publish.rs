@@ -1,4 +1,4 @@
-//! `bowline libraries publish`: packages of ecosystems whose clients do not publish.
+//! `bowline libraries publish`: modules of Go, whose client does not publish, and generic files, which have none.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,6 +12,7 @@ use bowline_terminal::{note, public_url};
 use clap::{Args, Subcommand};
 
 use super::configure::scope;
+use super::publish_files::{self, FilesArgs};
 use crate::error::CliError;
 use crate::input;
 use crate::session::Access;
@@ -21,6 +22,8 @@ use crate::session::Access;
 pub enum PublishCommand {
     /// Publish a version of a Go module: in a working tree of git, the files that it tracks
     Go(GoArgs),
+    /// Publish generic files under a name and a version
+    Files(FilesArgs),
 }
 
 /// What is published of a directory, and where.
@@ -57,6 +60,7 @@ const LEVELS: usize = 64;
 pub(super) async fn run(command: PublishCommand) -> Result<(), CliError> {
     match command {
         PublishCommand::Go(args) => go(args).await,
+        PublishCommand::Files(args) => publish_files::run(args).await,
     }
 }
 
