@@ -1,5 +1,5 @@
 //! The commands of `bowline libraries` about policies that are made from the contract: their tests, their rules, and those in force
-//! for Cargo.
+//! for Cargo and generic files.
 
 use super::table::{Column, Does, Kind, Resource, Verb, column};
 
@@ -73,7 +73,7 @@ pub(super) const RESOURCES: &[Resource] = &[
     },
     Resource {
         name: "cargo-policies",
-        about: "Policies in force for Cargo",
+        about: "Policies in force for Cargo and generic files",
         kind: Kind::Group,
         columns: BLOCKED,
         wide: &[column("mode", "mode"), column("first", "firstBlockedAt"), column("published", "publishDate")],
@@ -81,7 +81,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "get",
                 method: "bowline.libraries.v1.CargoPolicies.GetPolicies",
-                about: "Show which policies are in force for Cargo in an organization",
+                about: "Show which policies are in force for Cargo, or for generic files, in an organization",
                 does: Does::Call,
                 positional: "parent",
                 example: "libraries cargo-policies get acme",
@@ -89,7 +89,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "set",
                 method: "bowline.libraries.v1.CargoPolicies.SetPolicy",
-                about: "Put a policy into force for Cargo; without one, none of the mode is in force",
+                about: "Put a policy into force for Cargo, or for generic files; without one, none of the mode is in force",
                 does: Does::Call,
                 positional: "parent",
                 example: "libraries cargo-policies set acme --mode log --policy $POLICY",
@@ -97,7 +97,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "blocked",
                 method: "bowline.libraries.v1.CargoPolicies.ListBlockEvents",
-                about: "List refused downloads of crates, the latest first",
+                about: "List refused downloads of crates or generic files, the latest first",
                 does: Does::List,
                 positional: "parent",
                 example: "libraries cargo-policies blocked acme",

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use bowline_contract::bowline::libraries::v1::rpc::cargo_policies::{GetPolicies, SetPolicy};
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
 use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::SetRule;
-use bowline_contract::bowline::libraries::v1::{CargoPoliciesInForce, GetCargoPoliciesRequest};
+use bowline_contract::bowline::libraries::v1::{self as own, CargoPoliciesInForce, GetCargoPoliciesRequest};
 use bowline_contract::v1::libraries::rpc::library_policies::{DeletePolicy, ListPolicies, UpdatePolicy};
 use bowline_contract::v1::libraries::rpc::library_policy_bindings::{DeleteBinding, ListBindings, UpdateBinding};
 use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlockEvents;
@@ -19,6 +19,12 @@ use crate::components::{Field, List, action, edit, filters, refused, section, ta
 use crate::shell::Content;
 use crate::values::{badge, code, none, text, time, words};
 use crate::visit::{ROWS, Visit};
+
+/// An ecosystem that the wire contract does not have: its name in addresses of this page, and in texts.
+type OwnEcosystem = (own::Ecosystem, &'static str, &'static str);
+
+const OWN: [OwnEcosystem; 2] =
+    [(own::Ecosystem::Cargo, "cargo", "Cargo"), (own::Ecosystem::Generic, "files", "generic files")];
 
 /// Policies for packages in an organization, and where they apply.
 pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
@@ -41,7 +47,7 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     };
     let bindings = part(visit.call::<ListBindings>(request).await)?;
     let method = visit.last_method().map(str::to_owned);
-    let of_cargo = for_cargo(visit, &parent).await?;
+    let of_own = for_own(visit, &parent).await?;
     let list = List {
         caption: "Policies",
         heads: &["Name", "Kind", "Cooldown", "Blocks", "Allows", "Licenses blocked", "Changed", "Actions"],
@@ -65,9 +71,9 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
             }
             Err(error) => refused(error, method.as_deref()),
         }))
-        @if let Some(policies) = &of_cargo {
-            (section("cargo", "Where they apply to Cargo", &match policies {
-                Ok(policies) => cargo_policies(visit, &parent, policies, &names),
+        @for (ecosystem, policies) in &of_own {
+            (section(ecosystem.1, &format!("Where they apply to {}", ecosystem.2), &match policies {
+                Ok(policies) => own_policies(visit, (&parent, *ecosystem), policies, &names),
                 Err(error) => refused(error, visit.last_method()),
             }))
         }
@@ -75,23 +81,35 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
     Ok(Content::new("Package policies", body))
 }
 
-/// The policies in force for Cargo, which organizations alone have.
-async fn for_cargo(visit: &mut Visit, parent: &str) -> Result<Option<Result<CargoPoliciesInForce>>> {
-    if parent.contains('/') {
-        return Ok(None);
+/// The policies in force for ecosystems that the contract does not have, which organizations alone have.
+async fn for_own(visit: &mut Visit, parent: &str) -> Result<Vec<(OwnEcosystem, Result<CargoPoliciesInForce>)>> {
+    let mut of_own = Vec::new();
+    for ecosystem in OWN.into_iter().filter(|_| !parent.contains('/')) {
+        let request = GetCargoPoliciesRequest { parent: parent.into(), ecosystem: ecosystem.0 as i32 };
+        of_own.push((ecosystem, part(visit.call::<GetPolicies>(request).await)?));
     }
-    part(visit.call::<GetPolicies>(GetCargoPoliciesRequest { parent: parent.into() }).await).map(Some)
+    Ok(of_own)
 }
 
-fn cargo_policies(visit: &Visit, parent: &str, policies: &CargoPoliciesInForce, names: &HashMap<&str, &str>) -> Markup {
+fn own_policies(
+    visit: &Visit,
+    (parent, (ecosystem, _, name)): (&str, OwnEcosystem),
+    policies: &CargoPoliciesInForce,
+    names: &HashMap<&str, &str>,
+) -> Markup {
     let of_modes =
         [(&policies.enforced, LibraryPolicyBindingMode::Enforced), (&policies.logged, LibraryPolicyBindingMode::Log)];
     let bound = of_modes.into_iter().filter(|(policy, _)| !policy.is_empty());
     let rows: Vec<_> = bound.map(|(policy, kind)| vec![named(policy, names), mode(kind as i32)]).collect();
     html! {
-        @if rows.is_empty() { p.empty { "No policy applies to Cargo here." } }
-        @else { (table("Policies of Cargo", &["Policy", "Mode"], &rows)) }
-        p { (action::<SetPolicy>(visit, "Set a policy of Cargo", &[("parent", parent)])) }
+        @if rows.is_empty() { p.empty { "No policy applies to " (name) " here." } }
+        @else { (table(&format!("Policies of {name}"), &["Policy", "Mode"], &rows)) }
+        p {
+            (action::<SetPolicy>(visit, &format!("Set a policy of {name}"), &[
+                ("parent", parent),
+                ("ecosystem", ecosystem.as_str_name()),
+            ]))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use bowline_store::{Value, WriteTx};
 use bowline_versions::order_key;
 
 use super::protocols::{Generic, Protocol};
-use super::{HostClient, HostError, Hosting, repositories, versions, views};
+use super::{HostClient, HostError, Hosting, repositories, summaries, versions, views};
 
 /// Files of a version: they are listed and deleted together.
 const FILES: i64 = 1_000;
@@ -55,7 +55,7 @@ async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, (name, vers
     let params = [Value::from(repository.as_str()), name.into(), Value::from(sort_key.as_slice()), version.into()];
     tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.ok_or_else(missing)?;
     let gone = versions::remove(tx, &repository, (name, &sort_key), client.now()).await?;
-    repositories::note_change(tx, &repository, -gone).await?;
+    summaries::note_change(tx, (&repository, language), name, -gone, client.now()).await?;
     let deleted = GenericVersion { file_count: i32::try_from(gone).unwrap_or(i32::MAX), ..named };
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&deleted), None::<&GenericVersion>, ());
     client.visit.record(tx, &call, changed.with_event(group, &deleted)).await
