@@ -110,7 +110,9 @@ fn needed_to_read(contract: &Contract, language: Language) -> Result<CapabilityS
         Language::Python => python_host::ReadPackages::FULL_NAME,
         Language::JavaScript => javascript_host::ReadPackages::FULL_NAME,
         Language::Go => go_host::ReadPackages::FULL_NAME,
-        Language::Cargo => return Err(Error::internal("the lists of the contract leave crates out")),
+        Language::Cargo | Language::Generic => {
+            return Err(Error::internal("the lists of the contract leave crates and generic files out"));
+        }
     };
     match contract.by_full_name(operation).map(|info| &info.auth) {
         Some(Auth::Capabilities { needed, .. }) if !needed.is_empty() => Ok(*needed),

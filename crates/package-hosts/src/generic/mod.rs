@@ -81,11 +81,11 @@ impl PackageHosts {
             Target::Name { name } => {
                 let after = lists::after(head.uri.query()).map_err(Refused::bad)?;
                 let listed = self.hosting.generic_versions(client, scope, &name, after.as_deref()).await?;
-                Ok(page(&head.headers, "application/json", rendered(lists::versions(&name, &listed))?))
+                Ok(page(&head.headers, "application/json", rendered(&lists::versions(&name, &listed))?))
             }
             Target::Version { name, version } => {
                 let listed = self.hosting.generic_files(client, scope, (&name, &version)).await?;
-                Ok(page(&head.headers, "application/json", rendered(lists::files((&name, &version), &listed))?))
+                Ok(page(&head.headers, "application/json", rendered(&lists::files((&name, &version), &listed))?))
             }
             Target::File { .. } if is_shown(&head.headers) => {
                 let text = "browsers do not show files of packages; download them with a client such as curl";
