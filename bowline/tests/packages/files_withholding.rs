@@ -1,5 +1,7 @@
 //! Who reads and publishes generic files where, and what policies, freezes and quotas withhold of them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
@@ -67,9 +69,15 @@ async fn a_group_shows_the_files_of_those_above_it(server: &TestServer) {
     }
 }
 
+/// Bytes that differ with each call.
+fn draw() -> [u8; 8] {
+    static DRAWN: AtomicU64 = AtomicU64::new(0);
+    DRAWN.fetch_add(1, Ordering::Relaxed).to_be_bytes()
+}
+
 /// Package URL, reason and attempts of the refused downloads of generic files.
 async fn blocked_files(owner: &Actor, server: &TestServer, org: &str) -> Vec<Value> {
-    server.server().parts().package_hosts.flush_notes(|| *b"12345678").await;
+    server.server().parts().package_hosts.flush_notes(draw).await;
     let path = format!("/cargopolicies/v1/organizations/{org}/blocked-packages?ecosystem=GENERIC");
     let reply = owner.rest("GET", &path, None).await;
     assert_eq!(reply.status, 200, "{}", reply.text());

@@ -29,7 +29,7 @@ pub(super) const COLUMNS: &str = "h.id, h.ecosystem, h.package AS name, h.folded
 pub(super) struct Readable(Vec<(Language, Vec<UidRange>)>);
 
 impl Readable {
-    /// No one's.
+    /// The packages of no group at all.
     pub(super) fn nothing() -> Readable {
         Readable(Vec::new())
     }

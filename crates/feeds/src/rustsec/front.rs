@@ -10,7 +10,7 @@ use super::Advisory;
 /// Most elements of a list.
 const MAX_ELEMENTS: usize = 200;
 
-/// Writes an advisory.
+/// The file of an advisory.
 pub(super) fn text(advisory: &Advisory<'_>) -> String {
     let mut out = String::from("```toml\n[advisory]\n");
     line(&mut out, "id", &advisory.id);

@@ -55,7 +55,7 @@ pub struct GenericFiles {
 pub struct GenericFile {
     pub path: String,
     pub size_bytes: u64,
-    /// In lower-case hex.
+    /// SHA-256 of its bytes in lower-case hex.
     pub sha256: String,
     pub published_at: Micros,
 }

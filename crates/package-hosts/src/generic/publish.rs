@@ -17,7 +17,7 @@ use crate::pages::at_scope;
 use crate::storing::{FILE, Received};
 
 impl PackageHosts {
-    /// Publishes a file.
+    /// Publishes a file of a version.
     pub(super) async fn put_generic(
         &self,
         client: &HostClient,
