@@ -217,7 +217,7 @@ async fn walked(actor: &Actor, order: &str) -> Vec<String> {
         let page = get(actor, &path).await;
         assert_eq!(page["totalCount"], "7", "{order}");
         seen.extend(texts(&page["artifacts"], "uid"));
-        page["nextPageToken"].as_str().unwrap().clone_into(&mut token);
+        page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
         if token.is_empty() {
             return seen;
         }
