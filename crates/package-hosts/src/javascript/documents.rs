@@ -149,7 +149,8 @@ struct ShownVersion<'a> {
     members: BTreeMap<&'a str, &'a RawValue>,
     name: &'a str,
     version: &'a str,
-    _id: String,
+    #[serde(rename = "_id")]
+    id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     deprecated: Option<&'a str>,
     dist: Dist<'a>,
@@ -163,18 +164,14 @@ struct Dist<'a> {
     integrity: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     shasum: &'a str,
-    #[serde(skip_serializing_if = "is_unknown")]
-    file_count: i64,
-    #[serde(skip_serializing_if = "is_unknown")]
-    unpacked_size: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_count: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unpacked_size: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signatures: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attestations: Option<Value>,
-}
-
-fn is_unknown(number: &i64) -> bool {
-    *number <= 0
 }
 
 fn shown<'a>(
@@ -197,17 +194,18 @@ fn shown<'a>(
             "provenance": { "predicateType": version.provenance },
         })
     });
+    let known = |number: i64| Some(number).filter(|number| *number > 0);
     let dist = Dist {
         tarball: format!("{base}/{name}/-/{}", version.file),
         integrity: &version.integrity,
         shasum: if version.is_as_described { &manifest.sha1 } else { "" },
-        file_count: manifest.file_count,
-        unpacked_size: manifest.unpacked_bytes,
+        file_count: known(manifest.file_count),
+        unpacked_size: known(manifest.unpacked_bytes),
         signatures: signatures.map(serde_json::from_str).transpose().map_err(|error| damaged(manifest, error))?,
         attestations,
     };
-    let _id = format!("{name}@{number}");
-    Ok(ShownVersion { members, name, version: number, _id, deprecated: version.deprecated.as_deref(), dist })
+    let id = format!("{name}@{number}");
+    Ok(ShownVersion { members, name, version: number, id, deprecated: version.deprecated.as_deref(), dist })
 }
 
 /// A version as documents show it, alone.
