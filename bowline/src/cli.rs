@@ -107,7 +107,7 @@ enum Command {
     /// Metadata of vulnerabilities
     #[command(subcommand)]
     Vulns(vulns::VulnsCommand),
-    /// Java, Python and JavaScript packages, and policies for them
+    /// Packages of Java, Python, JavaScript, Go and Cargo, generic files, and policies for them
     #[command(subcommand)]
     Libraries(libraries::LibrariesCommand),
     /// Write an organization or group as files
