@@ -198,7 +198,20 @@ async fn a_host_of_its_own_serves_the_api_at_its_root(engine: Engine) {
     .await;
 }
 
+async fn names_of_ecosystems_are_validated(server: &TestServer) {
+    import(server, "test", &[record("A-1", "flask", "2")]).await;
+    for (ecosystem, status) in [("", 400), ("%00", 400), ("PyPI%2F%2F", 400), ("a%25", 400), ("PyPI", 200)] {
+        let path = format!("/records/v1/packages?ecosystem={ecosystem}");
+        let reply = server.anonymous().rest("GET", &path, None).await;
+        assert_eq!(reply.status, status, "{ecosystem}: {}", reply.text());
+        if status == 200 {
+            assert_eq!(reply.json()["packages"][0]["name"], "flask");
+        }
+    }
+}
+
 each_engine!(
+    names_of_ecosystems_are_validated,
     a_record_is_answered_as_it_was_brought,
     packages_are_found_by_the_order_of_their_ecosystem,
     a_batch_is_answered_in_its_order_with_ids_alone,

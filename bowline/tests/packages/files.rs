@@ -156,7 +156,14 @@ async fn digests_are_compared_before_anything_is_published(server: &TestServer) 
             format!("the body has the SHA-256 {right}, and the request says {wrong}: send the file again")
         );
     }
-    for (header, value) in [("digest", "md5=YQ=="), ("repr-digest", "sha-256=YQ=="), ("x-checksum-sha256", "abc")] {
+    let sha1 = "0".repeat(40);
+    for (header, value) in [
+        ("digest", "md5=YQ=="),
+        ("repr-digest", "sha-256=YQ=="),
+        ("x-checksum-sha256", "abc"),
+        ("x-checksum-sha1", &sha1),
+        ("content-md5", "rL0Y20zC+Fzt72VPzMSk2A=="),
+    ] {
         sentence(&client.send("PUT tool/1.0/a", &[(header, value)], bytes).await, 400);
     }
     assert_eq!((stored_files(server), uploads(server).await), (0, 0));
@@ -179,6 +186,7 @@ async fn what_cannot_be_published_is_refused_with_what_is_wrong(server: &TestSer
         ("tool/1.0/a%2F%2E%2E%2Fb", "the path has the segment \"..\""),
         ("tool/1.0/a//b", "an empty segment"),
         ("tool/1.0/a~b", "only letters, digits"),
+        ("0123456789abcdef/tool/1.0/a", "join the parts of a group with a colon"),
         (&deep, "the path has 17 segments, and 16 are possible"),
     ] {
         let refused = sentence(&client.send(&format!("PUT {path}"), &[], b"x").await, 400);

@@ -127,6 +127,30 @@ async fn readers_see_packages_of_their_groups(server: &TestServer) {
     );
 }
 
+async fn reports_of_malware_are_about_public_packages(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    Client::of(server, &owner).publish("app", "1.0").await;
+    import(server, &[("PYTHON", "app")]).await;
+    let entry = |version: &str| {
+        json!({
+            "ecosystem": "PyPI", "packageName": "app", "version": version, "malid": format!("MAL-{version}"),
+            "source": "operator", "scope": "MALWARE_SCOPE_VERSION", "reason": ["steals tokens"],
+            "blockedAt": "2026-01-01T00:00:00Z",
+        })
+    };
+    let entries = json!({ "entries": [entry("1.0"), entry("1.0.0")] });
+    ok(&server.operator().await, "POST", "/catalog/v1/malware:import", entries).await;
+    let mut marks = Vec::new();
+    for artifact in get(&owner, "v1/artifacts?query=app").await["items"].as_array().unwrap() {
+        let id = artifact["id"].as_str().unwrap();
+        let versions = get(&owner, &format!("v1/artifacts/{id}/versions")).await;
+        marks.push((id.starts_with("hosted:"), versions["items"][0]["malwareMalicious"].clone()));
+    }
+    marks.sort_by_key(|(is_hosted, _)| *is_hosted);
+    assert_eq!(marks, [(false, json!(true)), (true, json!(false))]);
+}
+
 /// All that a caller can learn of the lists; of page tokens, which have a time, whether there is one.
 async fn learned(actor: &Actor, ids: &[String]) -> Vec<Value> {
     let mut answers = Vec::new();
@@ -328,6 +352,7 @@ async fn summaries_follow_their_versions(server: &TestServer) {
 
 each_engine!(
     readers_see_packages_of_their_groups,
+    reports_of_malware_are_about_public_packages,
     others_learn_nothing,
     both_are_in_one_order,
     summaries_follow_their_versions,

@@ -80,6 +80,20 @@ async fn documents_have_the_form_that_is_asked_for(server: &TestServer) {
     assert_eq!(client.send("POST foo", &[], b"{}").await.header("allow"), Some("GET, HEAD, PUT"));
 }
 
+async fn versions_are_in_one_order(server: &TestServer) {
+    let (_, client) = npm_publisher(server, "acme").await;
+    for version in ["2.0.0", "1.10.0", "1.9.0"] {
+        client.npm_publish("foo", version, "latest").await;
+    }
+    // A planner that knows the tables may read them in another order.
+    let db = &server.server().parts().storage.db;
+    db.write(|tx| Box::pin(async move { tx.execute("ANALYZE", &[]).await.map(drop) })).await.unwrap();
+    let text = client.send("GET foo", &[], &[]).await.text();
+    let places: Vec<usize> =
+        ["1.9.0", "1.10.0", "2.0.0"].map(|version| text.find(&format!("\"{version}\":{{")).unwrap()).into();
+    assert!(places.is_sorted(), "{text}");
+}
+
 async fn versions_do_not_change(server: &TestServer) {
     let (_, client) = npm_publisher(server, "acme").await;
     let bytes = client.npm_publish("foo", "1.0.0", "latest").await;
@@ -146,6 +160,7 @@ async fn a_group_has_packages_of_its_own(server: &TestServer) {
 each_engine!(
     a_published_version_is_in_its_document_and_can_be_downloaded,
     documents_have_the_form_that_is_asked_for,
+    versions_are_in_one_order,
     versions_do_not_change,
     builds_are_one_version,
     the_first_version_is_the_latest_one,

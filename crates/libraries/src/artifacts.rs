@@ -63,6 +63,11 @@ fn searched(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<
     Ok(names)
 }
 
+/// Whose packages are listed beside the catalogue: no group's where remediated versions or those for a version of CUDA are meant.
+fn listed_beside<T>(call: &Authorized<T>, remediated: bool, cuda_version: &str) -> Result<Readable> {
+    if remediated || !cuda_version.is_empty() { Ok(Readable::nothing()) } else { Readable::of(call) }
+}
+
 async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::ArtifactFilter>) -> Result<v1::ArtifactList> {
     let request = call.request();
     let names = searched(&request.ecosystems, request.remediated, request.include_upstream)?;
@@ -81,7 +86,7 @@ async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::ArtifactFilter>) -> Resu
         ecosystems: names,
         part: request.query.to_lowercase(),
         cuda_version: request.cuda_version.clone(),
-        hosted: Readable::of(call)?,
+        hosted: listed_beside(call, request.remediated, &request.cuda_version)?,
     };
     let found = if may_look(call) { search.page(tx, call, &page).await? } else { ArtifactPage::nothing() };
     let item = |row: &ArtifactRow| artifact_v1(row, only_tier(row.language), request.include_upstream);
@@ -199,7 +204,7 @@ async fn list_v2(tx: &mut ReadTx, call: &Authorized<v2::ListArtifactsRequest>) -
         ecosystems: searched(&request.ecosystems, request.remediated, false)?,
         part: request.query.to_lowercase(),
         cuda_version: request.cuda_version.clone().unwrap_or_default(),
-        hosted: Readable::of(call)?,
+        hosted: listed_beside(call, request.remediated, request.cuda_version())?,
     };
     let page = list::paging(request);
     let found = if may_look(call) { search.page(tx, call, &page).await? } else { ArtifactPage::nothing() };

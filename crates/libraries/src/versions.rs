@@ -120,8 +120,11 @@ pub(super) async fn all(
     Ok(rows)
 }
 
-/// Marks the versions that the malware list has.
+/// Marks the versions that the malware list has: it is about public packages, and packages of groups are others.
 async fn mark_malware(tx: &mut ReadTx, artifact: &ArtifactRow, rows: &mut [VersionRow]) -> Result<()> {
+    if artifact.is_hosted() {
+        return Ok(());
+    }
     let withheld = malware::withheld(tx, artifact.language, &artifact.name).await?;
     for row in rows {
         row.is_malware = withheld.has(&row.version, &row.sort_key);

@@ -93,7 +93,7 @@ impl Pipeline {
 impl Gate {
     /// Validates the update mask, if the method has one, then the fields by the contract's rules, and last by the
     /// method's own rule, which sees only requests within the limits of the former.
-    fn validate(&self) -> Result<Validated> {
+    pub(crate) fn validate(&self) -> Result<Validated> {
         let info = self.context.info();
         let resource = mask::resource_of(info);
         let mask = match (&resource, info.input.get_field_by_name("update_mask")) {

@@ -57,17 +57,28 @@ fn domain(method: &MethodInfo) -> &str {
     &method.domain
 }
 
-/// Name of a method's tool: its domain and its name, such as `iam_list_groups`.
-pub(super) fn name(method: &MethodInfo) -> String {
-    let own = method.full_name.rsplit('.').next().unwrap_or_default();
+/// Name of a method's tool: its domain and its name, such as `iam_list_groups`; the service is between them where several of a
+/// domain have methods of one name.
+pub(super) fn name(contract: &Contract, method: &MethodInfo) -> String {
+    let (service, own) = service_and_name(method);
+    let is_of_another = |other: &&MethodInfo| {
+        is_tool(other) && other.domain == method.domain && other.full_name != method.full_name
+    };
+    let is_shared = contract.methods().iter().filter(is_of_another).any(|other| service_and_name(other).1 == own);
     let mut name = method.domain.clone();
-    for c in own.chars() {
+    for c in if is_shared { service } else { "" }.chars().chain(own.chars()) {
         if c.is_ascii_uppercase() {
             name.push('_');
         }
         name.push(c.to_ascii_lowercase());
     }
     name
+}
+
+/// The service of a method without its package, and the name of the method in it.
+fn service_and_name(method: &MethodInfo) -> (&str, &str) {
+    let (service, name) = method.full_name.rsplit_once('.').unwrap_or_default();
+    (service.rsplit('.').next().unwrap_or_default(), name)
 }
 
 #[cfg(test)]
@@ -81,7 +92,7 @@ mod tests {
         let contract = Contract::load();
         let mut names = BTreeSet::new();
         for method in contract.methods().iter().filter(|method| is_tool(method)) {
-            let name = name(method);
+            let name = name(&contract, method);
             assert!(
                 name.len() <= LONGEST_NAME
                     && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
@@ -90,6 +101,7 @@ mod tests {
             assert!(names.insert(name.clone()), "two tools are called {name}");
         }
         assert!(names.contains("iam_list_groups") && names.len() > 100, "{names:?}");
+        assert!(names.contains("libraries_java_packages_list_versions"), "{names:?}");
     }
 
     #[test]
@@ -97,7 +109,7 @@ mod tests {
         let contract = Contract::load();
         let listed = |selection: Selection| {
             let methods = contract.methods().iter().filter(|method| selection.hints(method).is_some());
-            methods.map(name).collect::<BTreeSet<_>>()
+            methods.map(|method| name(&contract, method)).collect::<BTreeSet<_>>()
         };
         let reads = listed(Selection::default());
         assert!(reads.contains("iam_list_groups") && !reads.contains("iam_create_group"));

@@ -48,12 +48,12 @@ pub(super) struct HostedManifest {
     pub(super) sha512: String,
 }
 
-/// The manifests of a package of a group.
+/// The manifests of a package of a group, the lowest version first: a document is the same text on every server.
 pub(super) async fn of_package(tx: &mut ReadTx, repository: &Uidp, package: &str) -> Result<Vec<HostedManifest>> {
     let sql = "SELECT v.version, m.manifest, m.sha1, m.sha512, m.file_count, m.unpacked_bytes
                FROM hosted_manifests m JOIN hosted_versions v
                  ON v.repository = m.repository AND v.package = m.package AND v.sort_key = m.sort_key
-               WHERE m.repository = $1 AND m.package = $2";
+               WHERE m.repository = $1 AND m.package = $2 ORDER BY m.sort_key";
     let read = |row: &Row<'_>| {
         let manifest = UpstreamManifest {
             version: row.text(0)?,

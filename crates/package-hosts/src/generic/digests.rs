@@ -4,20 +4,23 @@ use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_core::hex;
+use bowline_libraries::hosting::Checksums;
 
-/// Bytes of a SHA-256 and of a SHA-512.
-const SHA256: usize = 32;
-const SHA512: usize = 64;
+/// Algorithms that are verified, as messages name them, with the bytes of their digests.
+const SHA256: (&str, usize) = ("SHA-256", 32);
+const SHA512: (&str, usize) = ("SHA-512", 64);
+const SHA1: (&str, usize) = ("SHA-1", 20);
+const MD5: (&str, usize) = ("MD5", 16);
 /// Headers with a list of algorithms and digests in base64: `Digest` has them as they are, the others between colons.
 const LISTS: [&str; 3] = ["digest", "content-digest", "repr-digest"];
-const IN_HEX: &str = "x-checksum-sha256";
+/// Headers with one digest in hex, and the one with a digest in base64.
+const IN_HEX: [(&str, (&str, usize)); 3] =
+    [("x-checksum-sha256", SHA256), ("x-checksum-sha1", SHA1), ("x-checksum-md5", MD5)];
+const CONTENT_MD5: &str = "content-md5";
 
 /// The digests that a body must have, in lower-case hex.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Announced {
-    sha256: Vec<String>,
-    sha512: Vec<String>,
-}
+pub(super) struct Announced(Vec<(&'static str, String)>);
 
 impl Announced {
     /// Reads the headers of a request.
@@ -41,12 +44,19 @@ impl Announced {
                 ));
             }
         }
-        for value in headers.get_all(IN_HEX) {
-            let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
-            if bytes_of(&text).is_none_or(|bytes| bytes.len() != SHA256) {
-                return Err(format!("the header {IN_HEX} must have 64 digits in hex"));
+        for (header, (name, length)) in IN_HEX {
+            for value in headers.get_all(header) {
+                let text = value.to_str().unwrap_or_default().to_ascii_lowercase();
+                if bytes_of(&text).is_none_or(|bytes| bytes.len() != length) {
+                    return Err(format!("the header {header} must have {} digits in hex", 2 * length));
+                }
+                announced.0.push((name, text));
             }
-            announced.sha256.push(text);
+        }
+        for value in headers.get_all(CONTENT_MD5) {
+            let bytes = STANDARD.decode(value.as_bytes()).ok().filter(|bytes| bytes.len() == MD5.1);
+            let bytes = bytes.ok_or_else(|| format!("the header {CONTENT_MD5} must have an MD5 in base64"))?;
+            announced.0.push((MD5.0, hex(&bytes)));
         }
         Ok(announced)
     }
@@ -54,9 +64,9 @@ impl Announced {
     /// Adds an entry of a list; whether it is of an algorithm that is verified.
     fn add(&mut self, header: &str, entry: &str) -> Result<bool, String> {
         let (algorithm, value) = entry.split_once('=').unwrap_or((entry, ""));
-        let (digests, length) = match algorithm.trim().to_ascii_lowercase().as_str() {
-            "sha-256" => (&mut self.sha256, SHA256),
-            "sha-512" => (&mut self.sha512, SHA512),
+        let (name, length) = match algorithm.trim().to_ascii_lowercase().as_str() {
+            "sha-256" => SHA256,
+            "sha-512" => SHA512,
             _ => return Ok(false),
         };
         let between = || value.strip_prefix(':')?.split_once(':').map(|(value, _)| value);
@@ -66,7 +76,7 @@ impl Announced {
             let example = if header == LISTS[0] { "sha-256=BASE64" } else { "sha-256=:BASE64:" };
             format!("the digest {algorithm} in the header {header} cannot be read: write it as {example}")
         })?;
-        digests.push(hex(&bytes));
+        self.0.push((name, hex(&bytes)));
         Ok(true)
     }
 
@@ -74,15 +84,12 @@ impl Announced {
     ///
     /// # Errors
     /// One of them differs.
-    pub(super) fn require(&self, sha256: &str, sha512: &str) -> Result<(), String> {
-        for (name, announced, found) in [("SHA-256", &self.sha256, sha256), ("SHA-512", &self.sha512, sha512)] {
-            if let Some(other) = announced.iter().find(|digest| *digest != found) {
-                return Err(format!(
-                    "the body has the {name} {found}, and the request says {other}: send the file again"
-                ));
-            }
-        }
-        Ok(())
+    pub(super) fn require(&self, sha256: &str, others: &Checksums) -> Result<(), String> {
+        let digests = [(SHA256.0, sha256), (SHA512.0, &others.sha512), (SHA1.0, &others.sha1), (MD5.0, &others.md5)];
+        let differs = |(name, announced): &&(&str, String)| !digests.contains(&(name, announced));
+        let Some((name, announced)) = self.0.iter().find(differs) else { return Ok(()) };
+        let found = digests.iter().find(|(of, _)| of == name).map_or("", |(_, found)| found);
+        Err(format!("the body has the {name} {found}, and the request says {announced}: send the file again"))
     }
 }
 
@@ -125,15 +132,26 @@ mod tests {
             ("x-checksum-sha256", HEX.to_uppercase()),
         ] {
             let announced = read(name, &value).expect(&value);
-            assert_eq!(announced, Announced { sha256: vec![HEX.into()], sha512: Vec::new() }, "{name}: {value}");
-            assert_eq!(announced.require(HEX, ""), Ok(()));
+            assert_eq!(announced, Announced(vec![("SHA-256", HEX.into())]), "{name}: {value}");
+            assert_eq!(announced.require(HEX, &Checksums::default()), Ok(()));
+            let refused = announced.require(&HEX.replace('b', "c"), &Checksums::default());
+            assert!(refused.expect_err("another").contains("send the file again"));
+        }
+        let wide = STANDARD.encode([7; 64]);
+        let announced = read("repr-digest", &format!("sha-512=:{wide}:")).expect("a digest");
+        let others = Checksums { sha512: "07".repeat(64), sha1: "07".repeat(20), md5: "07".repeat(16) };
+        assert!(announced.require("", &others).is_ok() && announced.require("", &Checksums::default()).is_err());
+        for (name, value) in [
+            ("x-checksum-sha1", "07".repeat(20)),
+            ("x-checksum-md5", "07".repeat(16)),
+            ("content-md5", STANDARD.encode([7; 16])),
+        ] {
+            let announced = read(name, &value).expect("a digest");
             assert!(
-                announced.require(&HEX.replace('b', "c"), "").expect_err("another").contains("send the file again")
+                announced.require("", &others).is_ok() && announced.require("", &Checksums::default()).is_err(),
+                "{name}"
             );
         }
-        let wide = STANDARD.encode([7; SHA512]);
-        let announced = read("repr-digest", &format!("sha-512=:{wide}:")).expect("a digest");
-        assert!(announced.require("", &"07".repeat(SHA512)).is_ok() && announced.require("", "07").is_err());
         assert_eq!(Announced::of(&HeaderMap::new()), Ok(Announced::default()));
     }
 
@@ -147,6 +165,8 @@ mod tests {
             ("repr-digest", "sha-256=:YQ==:".into(), "cannot be read"),
             ("x-checksum-sha256", HEX[1..].to_owned(), "64 digits"),
             ("x-checksum-sha256", "z".repeat(64), "64 digits"),
+            ("x-checksum-sha1", HEX.to_owned(), "40 digits"),
+            ("content-md5", HEX.to_owned(), "an MD5 in base64"),
         ] {
             let refused = read(name, &value).expect_err(&value);
             assert!(refused.contains(wanted), "{name}: {value}: {refused}");

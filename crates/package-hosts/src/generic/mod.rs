@@ -14,6 +14,7 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Method, StatusCode, header};
 use axum::response::Response;
+use bowline_core::Error;
 use bowline_fronts::request::is_shown;
 use bowline_libraries::hosting::HostClient;
 
@@ -81,11 +82,13 @@ impl PackageHosts {
             Target::Name { name } => {
                 let after = lists::after(head.uri.query()).map_err(Refused::bad)?;
                 let listed = self.hosting.generic_versions(client, scope, &name, after.as_deref()).await?;
-                Ok(page(&head.headers, "application/json", rendered(&lists::versions(&name, &listed))?))
+                let making = tokio::task::spawn_blocking(move || rendered(&lists::versions(&name, &listed)));
+                Ok(page(&head.headers, "application/json", making.await.map_err(Error::internal)??))
             }
             Target::Version { name, version } => {
                 let listed = self.hosting.generic_files(client, scope, (&name, &version)).await?;
-                Ok(page(&head.headers, "application/json", rendered(&lists::files((&name, &version), &listed))?))
+                let making = tokio::task::spawn_blocking(move || rendered(&lists::files((&name, &version), &listed)));
+                Ok(page(&head.headers, "application/json", making.await.map_err(Error::internal)??))
             }
             Target::File { .. } if is_shown(&head.headers) => {
                 let text = "browsers do not show files of packages; download them with a client such as curl";

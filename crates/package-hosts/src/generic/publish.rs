@@ -26,6 +26,13 @@ impl PackageHosts {
         (headers, body): (&HeaderMap, Body),
     ) -> Result<Response, Refused> {
         require_whole(headers)?;
+        if is_part_of_uidp(name) {
+            return Err(Refused::bad(format!(
+                "{name} looks like the last part of a group's UIDP, so it names no file: join the parts of a group with a \
+                 colon, such as {}:{name}",
+                scope.unwrap_or("ORGANIZATION")
+            )));
+        }
         let announced = Announced::of(headers).map_err(Refused::bad)?;
         let id = hex(&random_bytes::<16>());
         let mut publishing = self.hosting.begin_publishing::<Generic>(client, scope, &id).await?;
@@ -71,7 +78,7 @@ impl PackageHosts {
             pom: None,
             attestations: Vec::new(),
         };
-        let published = match announced.require(&received.content.sha256, &received.checksums.sha512) {
+        let published = match announced.require(&received.content.sha256, &received.checksums) {
             Ok(()) => self.hosting.publish::<Generic>(&received.client, publishing, &file).await.map_err(Refused::from),
             Err(sentence) => Err(Refused::bad(sentence)),
         };
@@ -91,4 +98,10 @@ fn require_whole(headers: &HeaderMap) -> Result<(), Refused> {
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     Ok(())
+}
+
+/// Whether a name has the form of the parts of a UIDP below the organization: with a slash instead of a colon, the file would lie
+/// in a group above the one that is meant.
+fn is_part_of_uidp(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

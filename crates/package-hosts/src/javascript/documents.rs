@@ -149,8 +149,8 @@ struct ShownVersion<'a> {
     members: BTreeMap<&'a str, &'a RawValue>,
     name: &'a str,
     version: &'a str,
-    #[serde(rename = "_id")]
-    id: String,
+    #[serde(rename = "_id", skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deprecated: Option<&'a str>,
     dist: Dist<'a>,
@@ -204,7 +204,7 @@ fn shown<'a>(
         signatures: signatures.map(serde_json::from_str).transpose().map_err(|error| damaged(manifest, error))?,
         attestations,
     };
-    let id = format!("{name}@{number}");
+    let id = (form == Form::Full).then(|| format!("{name}@{number}"));
     Ok(ShownVersion { members, name, version: number, id, deprecated: version.deprecated.as_deref(), dist })
 }
 

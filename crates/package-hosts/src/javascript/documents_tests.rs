@@ -103,6 +103,7 @@ fn a_short_document() {
     let document = parsed(Form::Abbreviated);
     let version = &document["versions"]["1.0.0"];
     assert_eq!((document.get("_id"), version.get("homepage"), version.get("license")), (None, None, None));
+    assert_eq!(version.get("_id"), None);
     assert_eq!((&version["dependencies"], &version["bin"]), (&json!({ "c": "^1.0.0" }), &json!({ "b": "b.js" })));
     assert!(document["time"]["1.0.0"].is_string() && document["policyRestrictions"].is_object());
     let page = rendered(&sample(), Form::Abbreviated, "https://x").expect("a page");

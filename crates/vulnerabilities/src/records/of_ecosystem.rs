@@ -13,10 +13,8 @@ use prost::Message as _;
 use super::statements::{IN_A_LIST, among};
 use super::visible::{Generations, VISIBLE};
 
-/// Records that one statement reads: they are in memory together.
-const BODIES_AT_ONCE: usize = 8;
-/// Bytes of records after which a page ends early.
-const MAX_BYTES: usize = 16 << 20;
+/// Bytes of records of a page, unless its first one is longer.
+const MAX_BYTES: i64 = 4 << 20;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.open_read::<ListPackageRecords>(|tx, call| Box::pin(list(tx, call)))
@@ -57,7 +55,7 @@ async fn list(tx: &mut ReadTx, call: &Open<own::ListPackageRecordsRequest>) -> R
     let last = read.checked_sub(1).and_then(|last| rows.get(last)).filter(|_| !is_last);
     let next_page_token =
         last.map(|row| page.next_token(call, Some(SortKey::Int(row.record)), row.package.clone())).unwrap_or_default();
-    Ok(own::ListPackageRecordsResponse { packages, next_page_token, generation: generations.sum() })
+    Ok(own::ListPackageRecordsResponse { packages, next_page_token, generation: generations.stamp() })
 }
 
 /// The rows of a page and one more, by package. Rows that are not visible are among them, so that the work for a page is
@@ -89,26 +87,42 @@ async fn rows(tx: &mut ReadTx, page: &Page, prefix: &str, generations: &Generati
 /// The packages of visible rows with their records, as many as a response may have, and how many rows that were.
 async fn packages(tx: &mut ReadTx, rows: &[AffectedRow], prefix: &str) -> Result<(Vec<own::AffectedPackage>, usize)> {
     let newest = newest(tx, rows.iter().filter(|row| row.is_visible).map(|row| row.id.as_str()).collect()).await?;
-    let (mut packages, mut bytes) = (Vec::new(), 0);
-    for (part, chunk) in rows.chunks(BODIES_AT_ONCE).enumerate() {
-        if bytes > MAX_BYTES {
-            return Ok((packages, part * BODIES_AT_ONCE));
-        }
-        let shown: Vec<&AffectedRow> =
-            chunk.iter().filter(|row| row.is_visible && newest.get(&row.id) == Some(&row.record)).collect();
-        let bodies = bodies(tx, &shown).await?;
-        for row in shown {
-            let body = bodies.get(&row.record).ok_or_else(|| Error::internal("a record has no body"))?;
-            bytes += body.record.len();
-            packages.push(own::AffectedPackage {
-                name: row.package.strip_prefix(prefix).unwrap_or_default().into(),
-                source: body.source.clone(),
-                licence: body.licence.clone(),
-                record: body.record.clone(),
-            });
-        }
+    let is_shown = |row: &&AffectedRow| row.is_visible && newest.get(&row.id) == Some(&row.record);
+    let lengths = lengths(tx, rows.iter().filter(is_shown).map(|row| row.record).collect()).await?;
+    let mut bytes = 0;
+    let fits = |row: &&AffectedRow| {
+        let length = if is_shown(row) { lengths.get(&row.record).copied().unwrap_or_default() } else { 0 };
+        let is_first = bytes == 0;
+        bytes += length;
+        is_first || bytes <= MAX_BYTES
+    };
+    let read = rows.iter().take_while(fits).count();
+    let shown: Vec<&AffectedRow> = rows[..read].iter().filter(is_shown).collect();
+    let bodies = bodies(tx, &shown).await?;
+    let package = |row: &&AffectedRow| {
+        let body = bodies.get(&row.record).ok_or_else(|| Error::internal("a record has no body"))?;
+        let name = row.package.strip_prefix(prefix).ok_or_else(|| Error::internal("a package of another ecosystem"))?;
+        Ok(own::AffectedPackage {
+            name: name.into(),
+            source: body.source.clone(),
+            licence: body.licence.clone(),
+            record: body.record.clone(),
+        })
+    };
+    Ok((shown.iter().map(package).collect::<Result<_>>()?, read))
+}
+
+/// Bytes of records, by number.
+async fn lengths(tx: &mut ReadTx, records: BTreeSet<i64>) -> Result<BTreeMap<i64, i64>> {
+    let records: Vec<i64> = records.into_iter().collect();
+    let mut lengths = BTreeMap::new();
+    for part in records.chunks(IN_A_LIST) {
+        let (placeholders, values) = among(1, part.iter().copied().map(Value::Int));
+        let sql =
+            format!("SELECT record, CAST(length(body) AS BIGINT) FROM record_bodies WHERE record IN {placeholders}");
+        lengths.extend(tx.query(&sql, &values, |row| Ok::<_, Error>((row.int(0)?, row.int(1)?))).await?);
     }
-    Ok((packages, rows.len()))
+    Ok(lengths)
 }
 
 /// The number of the newest record of each id.

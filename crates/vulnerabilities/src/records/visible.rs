@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use bowline_authn::crypto::sha256;
 use bowline_core::{Error, Result};
 use bowline_store::{ReadTx, Row};
 
@@ -20,9 +21,14 @@ impl Generations {
         Ok(Generations(rows.into_iter().collect()))
     }
 
-    /// Their sum, which every import that changes something raises.
-    pub(crate) fn sum(&self) -> i64 {
-        self.0.values().sum()
+    /// A number that stands for all of them: it is another one after an import, or the deletion of a source.
+    pub(crate) fn stamp(&self) -> i64 {
+        let mut generations: Vec<(&i64, &i64)> = self.0.iter().collect();
+        generations.sort_unstable();
+        let bytes: Vec<u8> =
+            generations.iter().flat_map(|(source, at)| [source.to_be_bytes(), at.to_be_bytes()]).flatten().collect();
+        let digest = sha256(&bytes);
+        i64::from_be_bytes(std::array::from_fn(|at| digest[at]))
     }
 
     /// Whether a row is visible whose `source`, `since` and `until` are in the columns from `first` on.

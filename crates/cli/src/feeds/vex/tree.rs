@@ -84,7 +84,10 @@ impl Tree {
         if let Some(replaced) = &self.replaced {
             rename(&self.target, replaced)?;
         }
-        rename(&self.partial, &self.target)?;
+        if let (Err(error), replaced) = (rename(&self.partial, &self.target), &self.replaced) {
+            // The earlier export keeps its place.
+            return replaced.as_ref().map_or(Ok(()), |replaced| rename(replaced, &self.target)).and(Err(error));
+        }
         self.replaced
             .map_or(Ok(()), |replaced| std::fs::remove_dir_all(&replaced).map_err(|source| failed(&replaced, source)))
     }
