@@ -10,6 +10,8 @@ mod cargo_publishing;
 mod cargo_upstreams;
 #[path = "packages/dated.rs"]
 mod dated;
+#[path = "packages/dependencies.rs"]
+mod dependencies;
 #[path = "packages/entitled.rs"]
 mod entitled;
 #[path = "packages/fake_index.rs"]

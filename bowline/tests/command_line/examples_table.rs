@@ -151,6 +151,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries python unyank", Owner, ""),
     ("libraries python delete", Owner, ""),
     ("libraries javascript list", Owner, ""),
+    ("libraries dependencies", Owner, ""),
     ("libraries javascript deprecate", Owner, ""),
     ("libraries javascript undeprecate", Owner, ""),
     ("libraries javascript delete", Owner, ""),

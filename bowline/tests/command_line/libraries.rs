@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bowline_testkit::{Engine, TestServer};
+use bowline_testkit::{Engine, TestServer, npm, packages};
 use serde_json::json;
 
 use crate::support::{Terminal, ended, text};
@@ -227,5 +227,44 @@ async fn why_a_version_is_refused() {
         "{said}"
     );
     ended(&owner.run(&["libraries", "why", "left-pad"]).await, 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn why_shows_what_a_version_requires() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (_, owner) = people(&server).await;
+    let actor = server.anonymous().with_token(&ended(&owner.run(&["auth", "token"]).await, 0));
+    let organization = owner.json(&["iam", "groups", "get", "acme"]).await["uid"].as_str().expect("a UIDP").to_owned();
+    let mut app = npm::manifest("app", "1.0.0");
+    app["dependencies"] = json!({ "lib": "^1.0.0", "free": "1.x" });
+    packages::publish_manifest(&server, &actor, &organization, &app).await;
+    packages::publish_javascript(&server, &actor, &organization, "lib", "1.0.0").await;
+    packages::publish_javascript(&server, &actor, &organization, "free", "1.0.0").await;
+    let why = ["libraries", "why", "pkg:npm/app@1.0.0", "--deps"];
+    let shown = owner.run(&why).await;
+    assert!(!ended(&shown, 0).contains("PACKAGE\t"));
+    assert!(text(&shown.stderr).contains("2 requirements of 2 packages: 0 held, 0 older, 0 unknown"));
+
+    let create = ["libraries", "policies", "create", "acme", "--name", "strict", "--block", "pkg:npm/lib@1.0.0"];
+    let policy = ended(&owner.run(&create).await, 0);
+    let bind = ["libraries", "bindings", "create", "acme", "--policy", &policy, "--ecosystem", "javascript"];
+    ended(&owner.run(&bind).await, 0);
+    let refused = owner.run(&why).await;
+    let shown = ended(&refused, 1);
+    let held = "pkg:npm/lib\t^1.0.0\tpkg:npm/app@1.0.0\theld\t1.0.0\tBLOCK_LIST";
+    assert!(shown.contains("\n\nPACKAGE\tREQUIREMENT\t") && shown.contains(held), "{shown}");
+    assert!(!shown.contains("pkg:npm/free") && text(&refused.stderr).contains("policy in force withholds: 1"));
+    let all = ended(&owner.run(&[&why[..], &["--all", "-o", "csv"]].concat()).await, 1);
+    assert!(all.starts_with("package,requirement,required by,state,") && all.contains("pkg:npm/free,1.x"), "{all}");
+    let document = owner.run(&[&why[..], &["-o", "json"]].concat()).await;
+    let document: serde_json::Value = serde_json::from_slice(&document.stdout).expect("JSON");
+    let states = document["dependencies"]["dependencies"].as_array().map(Vec::len);
+    assert_eq!((&document["explanation"]["purl"], states), (&json!("pkg:npm/app@1.0.0"), Some(2)), "{document}");
+
+    let absent = owner.run(&["libraries", "why", "pkg:npm/absent@1.0.0", "--deps"]).await;
+    assert!(ended(&absent, 6).contains("package\tpkg:npm/absent@1.0.0"));
+    assert!(text(&absent.stderr).contains("is not stored here"), "{}", text(&absent.stderr));
+    ended(&owner.run(&["libraries", "why", "pkg:npm/app@1.0.0", "--all"]).await, 2);
     server.stop().await;
 }

@@ -199,6 +199,14 @@ fn decided() -> Vec<Row> {
             parent: aim.group(),
             purl: "pkg:npm/none@1.0.0".into(),
         }),
+        Row {
+            // Nothing of this name is stored.
+            let_through: NOT_FOUND,
+            ..in_organization::<decisions::ExplainDependencies>(|aim| own::ExplainDependenciesRequest {
+                parent: aim.group(),
+                purl: "pkg:npm/none@1.0.0".into(),
+            })
+        },
         in_organization::<decisions::EvaluatePolicy>(|aim| own::EvaluatePolicyRequest {
             parent: aim.group(),
             policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),

@@ -27,7 +27,7 @@ async fn freeze(caller: &Actor, org: &str, body: Value) -> Value {
 }
 
 /// Someone with a role of these capabilities alone.
-async fn with_capabilities(server: &TestServer, org: &str, capabilities: &[&str]) -> Actor {
+pub(crate) async fn with_capabilities(server: &TestServer, org: &str, capabilities: &[&str]) -> Actor {
     let role = json!({ "name": "some", "capabilities": capabilities });
     let owner = server.actor("owner", org).await;
     let role = call(&owner, &format!("/iam/v1/roles/{org}"), role, 200).await;

@@ -56,6 +56,12 @@ pub enum CliError {
     /// Versions that a lock file pins, which the policy in force refuses; they were printed.
     #[error("versions that the policy in force refuses: {0}")]
     WouldBeRefused(usize),
+    /// Versions that a version requires, all of which the policy in force withholds; they were printed.
+    #[error("required versions that the policy in force withholds: {0}")]
+    Held(usize),
+    /// What a version requires is not stored on the server.
+    #[error("{0}")]
+    NotStored(String),
     /// Ways around the package hosts; they were printed.
     #[error("sources of packages beside the package hosts: {0}")]
     Bypassed(usize),
@@ -92,6 +98,12 @@ impl CliError {
             CliError::WouldBeRefused(_) => {
                 Some("pin others, or wait; `bowline libraries why PURL` shows what decides about one".into())
             }
+            CliError::Held(_) => Some(
+                "wait, or request an exception for each, as for the version itself: `bowline libraries exceptions request`".into(),
+            ),
+            CliError::NotStored(_) => {
+                Some("install the version through the package host, so that the documents of its packages are stored".into())
+            }
             CliError::Bypassed(_) => Some(
                 "remove them, or add an upstream for each with `bowline libraries upstreams set`, so that policies apply".into(),
             ),
@@ -115,7 +127,7 @@ impl CliError {
             CliError::Client(error) if error.is_permission_denied() => 4,
             CliError::Client(error) if error.is_transport() => 5,
             CliError::Client(error) if error.is_absent() => 6,
-            CliError::Unknown(_) | CliError::NoRecords(_) | CliError::NotAttested { .. } => 6,
+            CliError::Unknown(_) | CliError::NoRecords(_) | CliError::NotAttested { .. } | CliError::NotStored(_) => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,

@@ -1,11 +1,14 @@
 //! Decisions of policies: explained for a version, evaluated for a draft, compared for recently served versions.
 
+mod dependencies;
 mod facts;
 
 use std::collections::BTreeSet;
 
 use bowline_contract::bowline::libraries::v1 as own;
-use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, ExplainPackage, PreviewPolicy};
+use bowline_contract::bowline::libraries::v1::rpc::decisions::{
+    EvaluatePolicy, ExplainDependencies, ExplainPackage, PreviewPolicy,
+};
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::libraries as v1;
 use bowline_core::rfc3339::{self, Digits};
@@ -25,6 +28,8 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .validate::<ExplainPackage>(|request| purl_violations("purl", &request.purl).collect())
         .read::<ExplainPackage>(handler!(explain))
+        .validate::<ExplainDependencies>(dependencies::violations)
+        .heavy_read::<ExplainDependencies>(handler!(dependencies::explain))
         .validate::<EvaluatePolicy>(evaluate_violations)
         .read::<EvaluatePolicy>(handler!(evaluate))
         .validate::<PreviewPolicy>(preview_violations)

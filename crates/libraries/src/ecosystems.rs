@@ -152,7 +152,7 @@ impl Language {
     pub(super) fn in_reports(self) -> &'static str {
         match self {
             Language::Go => "go",
-            Language::Cargo => REPORTED_CARGO,
+            Language::Cargo => PUBLIC_CARGO,
             Language::Java | Language::Python | Language::JavaScript | Language::Generic => self.purl_type(),
         }
     }
@@ -300,8 +300,8 @@ impl Language {
     }
 }
 
-/// How reports of malware and records of vulnerabilities spell Cargo, in lower case.
-const REPORTED_CARGO: &str = concat!("crates", ".io");
+/// How reports of malware, records of vulnerabilities and addresses of its public registry spell Cargo, in lower case.
+pub(super) const PUBLIC_CARGO: &str = concat!("crates", ".io");
 /// Characters of the name of a crate, and of a name or version of generic files.
 const CRATE_NAME: usize = 64;
 const GENERIC: usize = 128;

@@ -20,7 +20,7 @@ pub use example::{with_short_examples, with_whole_examples};
 pub use json_path::JsonPath;
 pub use listing::Listing;
 pub use nearest::{nearest, suggestion};
-pub use output::{Form, Output, Pages, time};
+pub use output::{Form, Output, Pages, json, time};
 pub use public_url::public_url;
 pub use settings::{TerminalSettings, error_label};
 pub use table::Table;

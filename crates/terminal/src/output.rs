@@ -213,6 +213,14 @@ impl Writer {
     }
 }
 
+/// A message as the API writes it, for a document that has several.
+///
+/// # Errors
+/// A defect: the message is not in the contract.
+pub fn json<M: Message + Name>(message: &M) -> Result<Value, TerminalError> {
+    Writer::new::<M>()?.value(message)
+}
+
 /// A time for people; empty where there is none.
 pub fn time(time: Option<Timestamp>) -> String {
     time.map(|time| time.to_string()).unwrap_or_default()

@@ -26,6 +26,11 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
+    /// Whether there are no lines below the head.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// Each line as an object, with the head's words as names.
     pub(crate) fn objects(&self) -> Value {
         let object = |row: &Vec<String>| -> Value {

@@ -6,11 +6,20 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 
+use serde_json::Value;
+
 use crate::{Actor, TestServer, cargo, golang, maven, npm};
 
 /// Publishes a version of a JavaScript package as `latest`.
 pub async fn publish_javascript(server: &TestServer, actor: &Actor, group: &str, name: &str, version: &str) {
-    let document = npm::document(name, version, "latest", &npm::package(&npm::manifest(name, version)));
+    publish_manifest(server, actor, group, &npm::manifest(name, version)).await;
+}
+
+/// The same of one with this `package.json`, which has a name and a version.
+pub async fn publish_manifest(server: &TestServer, actor: &Actor, group: &str, manifest: &Value) {
+    let text = |member: &str| manifest[member].as_str().expect("a text");
+    let (name, version) = (text("name"), text("version"));
+    let document = npm::document(name, version, "latest", &npm::package(manifest));
     let path = format!("javascript/~{group}/{}", name.replace('/', "%2f"));
     put(server, actor, &path, document.to_string().into_bytes()).await;
 }

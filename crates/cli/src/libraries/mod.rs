@@ -18,6 +18,7 @@ mod provenance;
 mod publish;
 mod publish_files;
 mod why;
+mod why_dependencies;
 
 use bowline_contract::v1::libraries as v1;
 use bowline_terminal::Work;

@@ -9,6 +9,7 @@ use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
 use bowline_terminal::{Output, Table, time};
 use clap::Args;
 
+use super::why_dependencies::{self, ExplainedVersion};
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
@@ -25,6 +26,12 @@ pub struct WhyCommand {
     /// Organization, by name or UIDP [default: the only one of the caller]
     #[arg(long, value_name = "ORG")]
     organization: Option<String>,
+    /// Show also which versions that it requires are withheld (JavaScript and Cargo); fails if an installation would
+    #[arg(long)]
+    deps: bool,
+    /// With --deps: show also what is served
+    #[arg(long, requires = "deps")]
+    all: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -38,7 +45,12 @@ pub(super) async fn run(command: WhyCommand) -> Result<(), CliError> {
     let request = own::ExplainPackageRequest { parent: parent.clone(), purl: command.purl };
     let explanation = api.call::<ExplainPackage>(&request).await?;
     let policy = policy_name(&api, &parent, &explanation.policy).await?;
-    print(&command.output.message(&table(&explanation, policy), &explanation)?)
+    let table = table(&explanation, policy);
+    if !command.deps {
+        return print(&command.output.message(&table, &explanation)?);
+    }
+    let required = why_dependencies::required(&api, &parent, &explanation).await;
+    why_dependencies::show(&command.output, &ExplainedVersion { explanation, table }, required, command.all)
 }
 
 /// The organization of a caller who sees one.

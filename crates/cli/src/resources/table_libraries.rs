@@ -73,6 +73,17 @@ pub(super) const RESOURCES: &[Resource] = &[
         }],
     ),
     alone(
+        "dependencies",
+        &[Verb {
+            name: "dependencies",
+            method: "bowline.libraries.v1.Decisions.ExplainDependencies",
+            about: "Show which versions that a version of a package requires are withheld (JavaScript and Cargo)",
+            does: Does::Get,
+            positional: "parent",
+            example: "libraries dependencies acme --purl pkg:npm/example@1.0.0",
+        }],
+    ),
+    alone(
         "evaluate",
         &[Verb {
             name: "evaluate",

@@ -57,6 +57,7 @@ pub(super) const SHAPES: &[(&str, Shape)] = &[
     ("libraries provenance", Rows(&["file", "statement", "signer", "issuer", "source"])),
     ("libraries check", List("Decisions.EvaluatePolicy")),
     ("libraries doctor", Rows(&["file", "line", "source", "why"])),
+    // With `--deps` an object with this as `explanation`, and the response of ExplainDependencies as `dependencies`.
     ("libraries why", Response("Decisions.ExplainPackage")),
     ("libraries malware list", List("Malware.ListBlockList")),
     ("libraries cache status", WATERMARKS),

@@ -7,11 +7,11 @@ use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
 use crate::ecosystems::Language;
-use crate::hosting::{self, VersionFacts};
-use crate::malware;
+use crate::hosting::{self, PackageFacts};
+use crate::malware::{self, Withheld};
 use crate::policy::decide::{Severity, Subject, Vulnerability};
 use crate::policy::purl;
-use crate::vulnerabilities::{self, PackageVulnerabilities};
+use crate::vulnerabilities::{self, KnownVersions, PackageVulnerabilities};
 
 /// Versions that one statement reads.
 const AT_ONCE: usize = 64;
@@ -60,12 +60,26 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// The facts by which downloads are decided, where a version is published by a group or comes from an upstream.
-    pub(super) fn replace(&mut self, known: VersionFacts) {
-        self.is_known = true;
-        self.published_at = known.published_at;
-        if !known.license.is_empty() {
-            self.license = known.license;
+    /// Takes the facts by which downloads are decided, where a version with this sort key is published by a group or comes from an
+    /// upstream; `records` are those of a public package of that name, and the versions among which fixes are looked for.
+    fn complete(
+        &mut self,
+        package: &PackageFacts,
+        (version, key): (&str, &[u8]),
+        records: Option<((&PackageVulnerabilities, Severity), &KnownVersions)>,
+    ) {
+        if package.is_own {
+            *self = Facts { is_own: true, ..Facts::default() };
+        }
+        if let Some(known) = package.versions.get(key) {
+            self.is_known = true;
+            self.published_at = known.published_at;
+            if !known.license.is_empty() {
+                self.license.clone_from(&known.license);
+            }
+        }
+        if let Some(((records, minimum), listed)) = records.filter(|_| !package.is_own) {
+            self.vulnerabilities = records.of_version(version, minimum, listed);
         }
     }
 
@@ -113,22 +127,60 @@ pub(super) async fn load_for(
         if known.is_own && !scope.readable.contains(&language) {
             continue;
         }
-        let records = vulnerabilities.get(&(language, name.to_owned())).filter(|_| !known.is_own);
+        let records = vulnerabilities.get(&(language, name.to_owned())).zip(scope.minimum);
         let listed = known.known_versions();
         for version in versions.iter().filter(|version| version.language == language && version.name == name) {
+            let key = order_key(language.scheme(), &version.version);
             let facts = facts.entry(version.clone()).or_default();
-            if known.is_own {
-                *facts = Facts { is_own: true, ..Facts::default() };
-            }
-            if let Some(known) = known.versions.get(&order_key(language.scheme(), &version.version)) {
-                facts.replace(known.clone());
-            }
-            if let Some((records, minimum)) = records.zip(scope.minimum) {
-                facts.vulnerabilities = records.of_version(&version.version, minimum, &listed);
-            }
+            facts.complete(&known, (&version.version, &key), records.map(|records| (records, &listed)));
         }
     }
     Ok(facts)
+}
+
+/// What is reported and recorded of packages, for versions of which all else is read already.
+pub(super) struct PackageReports {
+    language: Language,
+    minimum: Option<Severity>,
+    malware: HashMap<String, Withheld>,
+    vulnerabilities: HashMap<String, PackageVulnerabilities>,
+}
+
+impl PackageReports {
+    /// Nothing yet; `minimum` is the lowest severity that a rule is about.
+    pub(super) fn new(language: Language, minimum: Option<Severity>) -> PackageReports {
+        let (malware, vulnerabilities) = Default::default();
+        PackageReports { language, minimum, malware, vulnerabilities }
+    }
+
+    /// Adds what is said of some packages.
+    pub(super) async fn add(&mut self, tx: &mut ReadTx, names: &BTreeSet<&str>) -> Result<()> {
+        self.malware.extend(malware::withheld_of(tx, self.language, names).await?);
+        if self.minimum.is_some() {
+            self.vulnerabilities.extend(vulnerabilities::of_names(tx, self.language, names).await?);
+        }
+        Ok(())
+    }
+
+    /// Whether the versions of packages are needed, among which fixes are looked for.
+    pub(super) fn need_versions(&self) -> bool {
+        self.minimum.is_some()
+    }
+
+    /// The facts about a version with this sort key; `listed` are the versions of its package, where they are needed.
+    pub(super) fn facts(
+        &self,
+        version: &VersionName,
+        key: &[u8],
+        package: &PackageFacts,
+        listed: Option<&KnownVersions>,
+    ) -> Facts {
+        let is_malware = self.malware.get(&version.name).is_some_and(|found| found.has(&version.version, key));
+        let mut facts = Facts { is_malware, ..Facts::default() };
+        let records = self.vulnerabilities.get(&version.name).zip(self.minimum).zip(listed);
+        facts.complete(package, (&version.version, key), records);
+        facts
+    }
 }
 
 /// The records of packages, by ecosystem and name.

@@ -130,7 +130,7 @@ pub(super) struct DocumentHead {
     pub(super) fetched_at: Micros,
 }
 
-const HEAD: &str = "etag, last_modified, serial, length(document) + length(manifests), fetched_at";
+pub(super) const HEAD: &str = "etag, last_modified, serial, length(document) + length(manifests), fetched_at";
 
 impl DocumentHead {
     fn read(row: &Row<'_>) -> Result<DocumentHead> {
@@ -159,7 +159,8 @@ pub(super) struct DocumentRow {
 }
 
 impl DocumentRow {
-    fn read(row: &Row<'_>) -> Result<DocumentRow> {
+    /// Reads the columns of `HEAD`, and the document after them.
+    pub(super) fn read(row: &Row<'_>) -> Result<DocumentRow> {
         let document = UpstreamDocument::decode(row.bytes(5)?.as_slice()).map_err(Error::internal)?;
         Ok(DocumentRow { head: DocumentHead::read(row)?, document })
     }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
+use super::documents::DocumentRow;
 use super::own_names::is_own;
+use super::upstream_files::StoredFile;
 use super::{documents, upstream_files, upstreams};
 use crate::ecosystems::Language;
 use crate::vulnerabilities::KnownVersions;
@@ -90,18 +92,28 @@ async fn upstream_versions(
 
 /// The versions of a package that an upstream was last known to have.
 async fn versions_at(tx: &mut ReadTx, upstream: &Uidp, language: Language, name: &str) -> Result<PackageFacts> {
-    let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
     let mut documents: Vec<_> = documents::find(tx, upstream, name).await?.into_iter().collect();
     let has_list = !documents.is_empty();
     if language == Language::Go {
         documents.extend(documents::of_versions(tx, upstream, name).await?);
     }
+    let stored = upstream_files::stored_files(tx, upstream, name).await?;
+    Ok(PackageFacts { is_own: false, versions: described(language, &documents, stored), has_list })
+}
+
+/// The versions of a package of an upstream, as documents and the files that are stored from there describe them.
+pub(super) fn described(
+    language: Language,
+    documents: &[DocumentRow],
+    stored: Vec<StoredFile>,
+) -> HashMap<Vec<u8>, VersionFacts> {
+    let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
     for file in documents.iter().flat_map(|document| document.files(language)) {
         let known = facts.entry(file.sort_key).or_default();
         known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
         (known.license, known.version) = (file.license, file.version);
     }
-    for stored in upstream_files::stored_files(tx, upstream, name).await? {
+    for stored in stored {
         let file = stored.file(language);
         let known = facts.entry(file.sort_key).or_default();
         known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
@@ -110,7 +122,7 @@ async fn versions_at(tx: &mut ReadTx, upstream: &Uidp, language: Language, name:
             known.license = file.license;
         }
     }
-    Ok(PackageFacts { is_own: false, versions: facts, has_list })
+    facts
 }
 
 /// The same for the look-up of fixes.

@@ -48,6 +48,7 @@ mod room;
 mod served;
 mod serving;
 mod snapshots;
+mod stored_packages;
 mod summaries;
 mod tags;
 mod upstream_files;
@@ -76,7 +77,7 @@ pub use bowline_registry::trusted_root::{CertifiedSigner, SubjectDigest, Trusted
 pub use cargo::{CargoIndex, CargoVersion, crate_file};
 pub use cargo_changes::CargoChange;
 pub use documents::{Answer, Ask, NewDocument, UpstreamAccess};
-pub(crate) use facts::{VersionFacts, package_facts};
+pub(crate) use facts::{PackageFacts, package_facts};
 pub use files::Checksums;
 pub use generic::{GenericFile, GenericFiles, GenericVersionItem, GenericVersions, generic_file_name, generic_purl};
 pub use go::{GoInfo, GoVersions, LATEST as GO_LATEST};
@@ -95,6 +96,7 @@ pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
 pub use serving::{File, FileName};
 pub use snapshots::SNAPSHOT;
+pub(crate) use stored_packages::{PackageReader, StoredPackage, StoredVersion};
 pub use upstream_files::{FetchedFacts, MissingFile};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {

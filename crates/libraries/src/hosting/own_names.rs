@@ -1,10 +1,15 @@
 //! Names of packages that are an organization's own: never requested from an upstream, and published by its groups alone.
 
+use std::collections::BTreeSet;
+
 use bowline_core::{Error, Reason, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::{documents, reservations, upstream_files, upstreams};
 use crate::ecosystems::Language;
+
+/// Names that one statement looks up.
+const AT_ONCE: usize = 64;
 
 /// Whether a name is the organization's: reserved, or published by any group of it, if only once before it was deleted.
 /// A name in another case is one too, and of Go one below an own module that is there, as which its packages are looked for: the
@@ -28,6 +33,30 @@ async fn is_published(tx: &mut ReadTx, organization: &Uidp, language: Language, 
     sql.bind(&format!(" AND (deleted_at IS NULL OR {column} = "), first).push(") LIMIT 1");
     let found = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
     Ok(found.is_some())
+}
+
+/// Those of some names of an ecosystem whose packages do not lie in each other, which is any but Go.
+pub(super) async fn of_names<'a>(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    names: &[&'a str],
+) -> Result<BTreeSet<&'a str>> {
+    let UidRange { lower, upper } = UidRange::below(organization.as_str());
+    let mut own: BTreeSet<&str> = reservations::of_names(tx, organization.as_str(), language, names).await?;
+    let column = folded_column(language);
+    for chunk in names.chunks(AT_ONCE) {
+        let folded: Vec<String> = chunk.iter().map(|name| language.owned(name)).collect();
+        let mut sql = Sql::new(format!(
+            "SELECT DISTINCT {column} FROM hosted_files JOIN package_repositories r ON r.uid = repository"
+        ));
+        sql.bind(" WHERE repository >= ", &lower).bind(" AND repository < ", &upper);
+        sql.bind(" AND r.ecosystem = ", language.number());
+        sql.bind_list(&format!(" AND {column} IN "), folded.iter().map(Value::from));
+        let found = tx.query(&sql.text, &sql.params, |row| row.text(0).map_err(Error::from)).await?;
+        own.extend(chunk.iter().zip(&folded).filter(|(_, folded)| found.contains(folded)).map(|(name, _)| *name));
+    }
+    Ok(own)
 }
 
 /// A name in a row as `Language::owned` folds it; both have an index.

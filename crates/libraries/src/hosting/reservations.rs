@@ -1,5 +1,7 @@
 //! Names of packages that belong to an organization: listed, reserved, released.
 
+use std::collections::BTreeSet;
+
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::package_reservations::{
     CreateReservation, DeleteReservation, ListReservations,
@@ -58,6 +60,22 @@ pub(super) async fn has(tx: &mut ReadTx, organization: &str, language: Language,
     let names: Vec<String> = names.iter().map(|name| language.owned(name)).collect();
     let is_meant = |pattern: &str| names.iter().any(|name| matches(pattern, name));
     Ok(reserved.iter().any(|row| row.language == language && is_meant(&row.pattern)))
+}
+
+/// Those of some names that an organization has reserved.
+pub(super) async fn of_names<'a>(
+    tx: &mut ReadTx,
+    organization: &str,
+    language: Language,
+    names: &[&'a str],
+) -> Result<BTreeSet<&'a str>> {
+    let mut reserved = of_organization(tx, organization).await?;
+    reserved.retain(|row| row.language == language);
+    let is_reserved = |name: &&&str| {
+        let name = language.owned(name);
+        reserved.iter().any(|row| matches(&row.pattern, &name))
+    };
+    Ok(names.iter().filter(is_reserved).copied().collect())
 }
 
 /// Whether an organization has reserved a name of a group of Maven, such as `org.example`, or all of them.

@@ -128,10 +128,11 @@ impl StoredFile {
     }
 }
 
-const COLUMNS: &str = "name, version, license, sha256, published_at, sha512, md5, sha1, parent_pom";
+pub(super) const COLUMNS: &str = "name, version, license, sha256, published_at, sha512, md5, sha1, parent_pom";
 
 impl StoredFile {
-    fn read(row: &Row<'_>) -> Result<StoredFile> {
+    /// Reads the columns of `COLUMNS`.
+    pub(super) fn read(row: &Row<'_>) -> Result<StoredFile> {
         let (sha256, sha512) = (row.text(3)?, row.text(5)?);
         let digest = if sha256.is_empty() { format!("sha512:{sha512}") } else { format!("sha256:{sha256}") };
         Ok(StoredFile {

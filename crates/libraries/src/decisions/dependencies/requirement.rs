@@ -1,0 +1,162 @@
+//! Requirements of versions as npm and cargo read them, and what satisfies them.
+
+use std::collections::BTreeMap;
+
+use crate::hosting::StoredVersion;
+
+/// Characters of a requirement; longer ones are not read.
+const TEXT: usize = 256;
+/// The tag that npm installs where any version will do.
+const LATEST: &str = "latest";
+pub(super) const NOT_UNDERSTOOD: &str = "the requirement is not understood";
+const OF_NO_REGISTRY: &str = "the requirement is of no registry";
+
+/// A declared requirement.
+#[derive(Clone, Debug)]
+pub(super) struct VersionRequirement {
+    /// Normalized name of the package, which is not that of an alias.
+    pub(super) name: String,
+    /// The requirement as it is written, shortened if it is long.
+    pub(super) text: String,
+    pub(super) is_optional: bool,
+    pub(super) versions: RequiredVersions,
+}
+
+/// Which versions satisfy a requirement.
+#[derive(Clone, Debug)]
+pub(super) enum RequiredVersions {
+    Npm(nodejs_semver::Range),
+    Cargo(semver::VersionReq),
+    /// That of a tag.
+    Tag(String),
+    /// No one knows, and why.
+    Unclear(&'static str),
+}
+
+/// What there is for a requirement: versions as they are spelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum DependencyChoice {
+    /// The highest is served.
+    Allowed(String),
+    /// The highest is withheld, and a lower one is served.
+    Older { chosen: String, withheld: String },
+    /// Each is withheld: the highest.
+    Held(String),
+    /// Why no one knows.
+    Unknown(&'static str),
+}
+
+impl DependencyChoice {
+    /// The version that is followed; absent if it is not known.
+    pub(super) fn chosen(&self) -> Option<&str> {
+        match self {
+            DependencyChoice::Allowed(chosen)
+            | DependencyChoice::Older { chosen, .. }
+            | DependencyChoice::Held(chosen) => Some(chosen),
+            DependencyChoice::Unknown(_) => None,
+        }
+    }
+
+    /// The highest version, if that is withheld.
+    pub(super) fn withheld(&self) -> Option<&str> {
+        match self {
+            DependencyChoice::Older { withheld, .. } | DependencyChoice::Held(withheld) => Some(withheld),
+            DependencyChoice::Allowed(_) | DependencyChoice::Unknown(_) => None,
+        }
+    }
+}
+
+/// The text of a requirement as responses show it.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(TEXT).collect()
+}
+
+/// The package and the versions that a requirement of npm's means, which is declared for a name.
+pub(super) fn npm<'a>(name: &'a str, text: &'a str) -> (&'a str, RequiredVersions) {
+    let text = text.trim();
+    let Some(alias) = text.strip_prefix("npm:") else { return (name, npm_versions(text)) };
+    // The first sign may be the @ of a scope.
+    let at = alias.char_indices().skip(1).find(|(_, sign)| *sign == '@').map(|(at, _)| at);
+    match at {
+        Some(at) => (&alias[..at], npm_versions(alias[at + 1..].trim())),
+        None => (alias, npm_versions("")),
+    }
+}
+
+fn npm_versions(text: &str) -> RequiredVersions {
+    if text.len() > TEXT {
+        return RequiredVersions::Unclear(NOT_UNDERSTOOD);
+    }
+    // npm installs its latest version where any will do.
+    if matches!(text, "" | "*") {
+        return RequiredVersions::Tag(LATEST.into());
+    }
+    if text.contains([':', '/', '\\']) || text.starts_with('.') {
+        return RequiredVersions::Unclear(OF_NO_REGISTRY);
+    }
+    if let Ok(range) = nodejs_semver::Range::parse(text) {
+        return RequiredVersions::Npm(range);
+    }
+    let is_tag = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte));
+    if is_tag { RequiredVersions::Tag(text.into()) } else { RequiredVersions::Unclear(NOT_UNDERSTOOD) }
+}
+
+/// The versions that a requirement of cargo's means.
+pub(super) fn cargo(text: &str) -> RequiredVersions {
+    let parsed = Some(text).filter(|text| text.len() <= TEXT).and_then(|text| semver::VersionReq::parse(text).ok());
+    parsed.map_or(RequiredVersions::Unclear(NOT_UNDERSTOOD), RequiredVersions::Cargo)
+}
+
+/// Chooses among versions, the highest first: those that satisfy a requirement, until one is served.
+pub(super) fn choose(
+    versions: &RequiredVersions,
+    (stored, tags): (&[StoredVersion], &BTreeMap<String, String>),
+    mut is_withheld: impl FnMut(&StoredVersion) -> bool,
+) -> DependencyChoice {
+    let satisfying = match versions {
+        RequiredVersions::Unclear(why) => return DependencyChoice::Unknown(why),
+        RequiredVersions::Tag(tag) => tagged(tag, stored, tags),
+        RequiredVersions::Npm(range) => {
+            satisfying(stored, |text| nodejs_semver::Version::parse(text).is_ok_and(|version| version.satisfies(range)))
+        }
+        RequiredVersions::Cargo(range) => {
+            satisfying(stored, |text| semver::Version::parse(text).is_ok_and(|version| range.matches(&version)))
+        }
+    };
+    let mut there = satisfying.iter().filter(|version| !version.is_yanked);
+    let Some(highest) = there.next() else {
+        let is_yanked = !satisfying.is_empty();
+        let why = if is_yanked { "each version that satisfies it is yanked" } else { "no stored version satisfies it" };
+        return DependencyChoice::Unknown(why);
+    };
+    if !is_withheld(highest) {
+        return DependencyChoice::Allowed(highest.version.clone());
+    }
+    let withheld = highest.version.clone();
+    match there.find(|version| !is_withheld(version)) {
+        Some(chosen) => DependencyChoice::Older { chosen: chosen.version.clone(), withheld },
+        None => DependencyChoice::Held(withheld),
+    }
+}
+
+fn satisfying(stored: &[StoredVersion], is_satisfying: impl Fn(&str) -> bool) -> Vec<&StoredVersion> {
+    stored.iter().filter(|version| is_satisfying(&version.version)).collect()
+}
+
+/// The version of a tag. In place of a `latest` that is withheld, package hosts show the highest release, or without one the highest
+/// version: the others in that order.
+fn tagged<'a>(tag: &str, stored: &'a [StoredVersion], tags: &BTreeMap<String, String>) -> Vec<&'a StoredVersion> {
+    let named = tags.get(tag);
+    let mut list: Vec<&StoredVersion> = stored.iter().filter(|version| Some(&version.version) == named).collect();
+    if tag == LATEST {
+        let is_prerelease = |text: &str| text.split('+').next().unwrap_or_default().contains('-');
+        let others = stored.iter().filter(|version| Some(&version.version) != named);
+        let (pre, releases): (Vec<_>, Vec<_>) = others.partition(|version| is_prerelease(&version.version));
+        list.extend(releases.into_iter().chain(pre));
+    }
+    list
+}
+
+#[cfg(test)]
+#[path = "requirement_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+use bowline_versions::{Scheme, order_key};
+
+use super::*;
+
+/// RequiredVersions, the highest first; a `!` marks yanked ones.
+fn stored(list: &[&str]) -> Vec<StoredVersion> {
+    let of = |text: &&str| {
+        let version = text.trim_start_matches('!');
+        StoredVersion {
+            version: version.into(),
+            sort_key: order_key(Scheme::SemVer, version),
+            is_yanked: text.starts_with('!'),
+        }
+    };
+    let mut versions: Vec<StoredVersion> = list.iter().map(of).collect();
+    versions.sort_by(|one, other| other.sort_key.cmp(&one.sort_key));
+    versions
+}
+
+fn tags() -> BTreeMap<String, String> {
+    BTreeMap::from([("latest".into(), "1.4.0".into()), ("next".into(), "2.0.0-rc.1".into())])
+}
+
+const VERSIONS: [&str; 10] =
+    ["0.2.3", "0.2.9", "0.3.0", "1.2.3", "1.2.9", "1.4.0", "1.4.1-rc.1", "2.0.0-rc.1", "2.0.0-rc.2", "3.1.0"];
+
+fn chosen(versions: &RequiredVersions) -> DependencyChoice {
+    choose(versions, (&stored(&VERSIONS), &tags()), |_| false)
+}
+
+#[test]
+fn npm_requirements_choose_the_highest_that_satisfies() {
+    for (text, wanted) in [
+        ("^1.2.3", "1.4.0"),
+        ("^0.2.3", "0.2.9"),
+        ("^0.2", "0.2.9"),
+        ("~1.2.3", "1.2.9"),
+        ("~> 1.2", "1.2.9"),
+        ("1", "1.4.0"),
+        ("1.x", "1.4.0"),
+        ("1.2.*", "1.2.9"),
+        ("x", "3.1.0"),
+        (">=1.2.3 <1.4.0", "1.2.9"),
+        ("0.2 - 1.2", "1.2.9"),
+        ("0.2.3 - 0.3.0", "0.3.0"),
+        ("^0.2.0 || ^1.2.0", "1.4.0"),
+        ("= 1.2.3", "1.2.3"),
+        ("v1.2.3", "1.2.3"),
+        // A pre-release satisfies only what names one of the same numbers.
+        ("^2.0.0-rc.1", "2.0.0-rc.2"),
+        (">=2.0.0-rc.1", "3.1.0"),
+        ("<2.0.0", "1.4.0"),
+        ("2.0.0-rc.1", "2.0.0-rc.1"),
+        ("latest", "1.4.0"),
+        ("next", "2.0.0-rc.1"),
+        ("*", "1.4.0"),
+        ("", "1.4.0"),
+        (" ^1.2.3 ", "1.4.0"),
+    ] {
+        let (name, versions) = npm("a", text);
+        assert_eq!((name, chosen(&versions)), ("a", DependencyChoice::Allowed(wanted.into())), "{text:?}");
+    }
+}
+
+#[test]
+fn other_requirements_of_npm_are_unknown() {
+    let long = "1 || ".repeat(60);
+    for (text, why) in [
+        ("workspace:*", OF_NO_REGISTRY),
+        ("file:../a", OF_NO_REGISTRY),
+        ("../a", OF_NO_REGISTRY),
+        ("acme/a", OF_NO_REGISTRY),
+        ("git+ssh://git@a.example/a.git#v1", OF_NO_REGISTRY),
+        ("https://a.example/a.tgz", OF_NO_REGISTRY),
+        (">=1.0.0,<2.0.0", NOT_UNDERSTOOD),
+        (&long, NOT_UNDERSTOOD),
+        ("beta", "no stored version satisfies it"),
+        ("^4.0.0", "no stored version satisfies it"),
+    ] {
+        assert_eq!(chosen(&npm("a", text).1), DependencyChoice::Unknown(why), "{text:?}");
+    }
+}
+
+#[test]
+fn aliases_name_another_package() {
+    for (text, package, wanted) in [
+        ("npm:b@^1.2.3", "b", "1.4.0"),
+        ("npm:@acme/b@~1.2.3", "@acme/b", "1.2.9"),
+        ("npm:@acme/b", "@acme/b", "1.4.0"),
+        ("npm:b@next", "b", "2.0.0-rc.1"),
+    ] {
+        let (name, versions) = npm("a", text);
+        assert_eq!((name, chosen(&versions)), (package, DependencyChoice::Allowed(wanted.into())), "{text:?}");
+    }
+}
+
+#[test]
+fn requirements_of_cargo_choose_the_highest_that_satisfies() {
+    for (text, wanted) in [
+        ("^1.2.3", "1.4.0"),
+        ("1.2", "1.4.0"),
+        ("~1.2.3", "1.2.9"),
+        ("0.2", "0.2.9"),
+        ("=1.2.3", "1.2.3"),
+        (">=1.2, <1.4", "1.2.9"),
+        ("*", "3.1.0"),
+        ("2.0.0-rc.1", "2.0.0-rc.2"),
+    ] {
+        assert_eq!(chosen(&cargo(text)), DependencyChoice::Allowed(wanted.into()), "{text:?}");
+    }
+    for text in ["", "latest", "1 || 2"] {
+        assert_eq!(chosen(&cargo(text)), DependencyChoice::Unknown(NOT_UNDERSTOOD), "{text:?}");
+    }
+}
+
+#[test]
+fn withheld_versions_leave_lower_ones() {
+    let versions = stored(&VERSIONS);
+    let of = |text: &str, withheld: &[&str]| {
+        choose(&npm("a", text).1, (&versions, &tags()), |version| withheld.contains(&version.version.as_str()))
+    };
+    let older =
+        |chosen: &str, withheld: &str| DependencyChoice::Older { chosen: chosen.into(), withheld: withheld.into() };
+    assert_eq!(of("^1.2.3", &["1.4.0"]), older("1.2.9", "1.4.0"));
+    assert_eq!(of("^1.2.3", &["1.4.0", "1.2.9"]), older("1.2.3", "1.4.0"));
+    assert_eq!(of("^1.2.3", &["1.4.0", "1.2.9", "1.2.3"]), DependencyChoice::Held("1.4.0".into()));
+    assert_eq!(of("^1.2.3", &["1.2.9", "3.1.0"]), DependencyChoice::Allowed("1.4.0".into()));
+    assert_eq!(of("next", &["2.0.0-rc.1"]), DependencyChoice::Held("2.0.0-rc.1".into()), "no other stands for a tag");
+    assert_eq!(of("latest", &["1.4.0"]), older("3.1.0", "1.4.0"));
+    let releases = ["0.2.3", "0.2.9", "0.3.0", "1.2.3", "1.2.9", "1.4.0", "3.1.0"];
+    assert_eq!(of("latest", &releases), older("2.0.0-rc.2", "1.4.0"), "releases before pre-releases");
+}
+
+#[test]
+fn yanked_versions_are_passed_over() {
+    let of = |list: &[&str]| choose(&cargo("1"), (&stored(list), &BTreeMap::new()), |_| false);
+    assert_eq!(of(&["1.0.0", "!1.1.0"]), DependencyChoice::Allowed("1.0.0".into()));
+    assert_eq!(of(&["!1.0.0", "!1.1.0"]), DependencyChoice::Unknown("each version that satisfies it is yanked"));
+    assert_eq!(of(&["2.0.0"]), DependencyChoice::Unknown("no stored version satisfies it"));
+}
