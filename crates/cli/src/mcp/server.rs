@@ -59,7 +59,7 @@ impl ToolServer {
 
     fn method(&self, name: &str) -> Option<&MethodInfo> {
         let mut methods = self.contract.methods().iter();
-        methods.find(|method| self.selection.hints(method).is_some() && tools::name(method) == name)
+        methods.find(|method| self.selection.hints(method).is_some() && tools::name(&self.contract, method) == name)
     }
 
     /// A client with a token that is valid now: the sign-in may have been renewed or changed since the last call.
@@ -142,5 +142,5 @@ fn tool(contract: &Contract, docs: &Docs, method: &MethodInfo, hints: &ToolHints
         Some(hints.idempotent),
         hints.open_world,
     );
-    Tool::new(tools::name(method), description, schema).with_annotations(annotations)
+    Tool::new(tools::name(contract, method), description, schema).with_annotations(annotations)
 }

@@ -61,9 +61,8 @@ fn domain(method: &MethodInfo) -> &str {
 /// domain have methods of one name.
 pub(super) fn name(contract: &Contract, method: &MethodInfo) -> String {
     let (service, own) = service_and_name(method);
-    let is_of_another = |other: &&MethodInfo| {
-        is_tool(other) && other.domain == method.domain && other.full_name != method.full_name
-    };
+    let is_of_another =
+        |other: &&MethodInfo| is_tool(other) && other.domain == method.domain && other.full_name != method.full_name;
     let is_shared = contract.methods().iter().filter(is_of_another).any(|other| service_and_name(other).1 == own);
     let mut name = method.domain.clone();
     for c in if is_shared { service } else { "" }.chars().chain(own.chars()) {

@@ -11,7 +11,7 @@ const LATEST: &str = "latest";
 pub(super) const NOT_UNDERSTOOD: &str = "the requirement is not understood";
 const OF_NO_REGISTRY: &str = "the requirement is of no registry";
 
-/// A declared requirement.
+/// A requirement as a manifest declares it.
 #[derive(Clone, Debug)]
 pub(super) struct VersionRequirement {
     /// Normalized name of the package, which is not that of an alias.
