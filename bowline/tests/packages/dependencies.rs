@@ -81,6 +81,7 @@ async fn a_young_dependency_is_held_until_an_older_one_satisfies(server: &TestSe
 
     // The freshly published older version is there once the document was requested again.
     index.npm_publish(server, "@pub/lib", "1.0.5", 30);
+    index.state().documents.get_mut("@pub/lib").expect("a document")["dist-tags"]["latest"] = json!("1.1.0");
     server.clock().advance(Duration::from_secs(301));
     client.document("@pub%2flib").await;
     index.seen();

@@ -70,6 +70,10 @@ async fn a_young_version_is_withheld_until_it_is_old_enough(server: &TestServer)
 
     server.clock().advance(Duration::from_secs(24 * 3600 + 1));
     let client = Client::of(server, &server.actor("libraries.javascript.pull", &org).await).javascript();
+    // What the package was modified last at stands still, so no time is an answer to whether a client has this view.
+    let since = [("if-modified-since", "Fri, 31 Dec 2027 23:59:59 GMT")];
+    let again = client.send("GET foo", &since, &[]).await;
+    assert_eq!((again.status, again.header("last-modified")), (200, None));
     let document = client.document("foo").await;
     assert_eq!((&document["dist-tags"]["latest"], document.get("policyRestrictions")), (&json!("2.0.0"), None));
     assert_eq!(client.npm_file(server, &document, "2.0.0").await.body, young);

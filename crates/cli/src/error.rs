@@ -99,7 +99,7 @@ impl CliError {
                 Some("pin others, or wait; `bowline libraries why PURL` shows what decides about one".into())
             }
             CliError::Held(_) => Some(
-                "wait, or request an exception for each, as for the version itself: `bowline libraries exceptions request`".into(),
+                "wait, or request an exception for each where the reason allows one, which block lists and licenses do not: `bowline libraries exceptions request`".into(),
             ),
             CliError::NotStored(_) => {
                 Some("install the version through the package host, so that the documents of its packages are stored".into())

@@ -172,7 +172,7 @@ impl Pipeline {
     async fn run_in(self: &Arc<Self>, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::OpenRead(handler)) => {
-                gate.validate()?;
+                let gate = self.validated_open(gate).await?;
                 let open = Open::new(gate.payload.clone(), gate.context.clone());
                 self.db.read(move |tx| Box::pin(async move { handler(tx, &open).await })).await
             }

@@ -54,6 +54,15 @@ impl Pipeline {
         tokio::task::spawn_blocking(validate).await.map_err(Error::internal)?
     }
 
+    /// Validates a call that anyone may make.
+    pub(crate) async fn validated_open(&self, gate: Gate) -> Result<Gate> {
+        if gate.payload.len() <= SMALL {
+            return gate.validate().map(|_| gate);
+        }
+        let validate = move || gate.validate().map(|_| gate);
+        tokio::task::spawn_blocking(validate).await.map_err(Error::internal)?
+    }
+
     async fn costly_permit(&self, gate: &Gate) -> Result<(Lease<String>, OwnedSemaphorePermit)> {
         let lease = self.waiting.costly(&gate.context.principal)?;
         let permit = self.costly.clone().acquire_owned().await.map_err(Error::internal)?;

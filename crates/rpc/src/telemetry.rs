@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_method_called_once_makes_less_than_50_kilobytes() {
+    fn every_method_called_once_makes_less_than_60_kilobytes() {
         let contract = Contract::load();
         let telemetry = Telemetry::new(&contract).unwrap();
         for method in contract.methods() {
@@ -180,7 +180,7 @@ mod tests {
         }
         telemetry.count_named("oci.manifest.get", None, Duration::from_millis(3));
         let text = telemetry.handle().render();
-        assert!(text.len() < 50_000, "{} bytes", text.len());
+        assert!(text.len() < 60_000, "{} bytes", text.len());
         assert!(text.contains("# HELP bowline_call_seconds"), "{text}");
         assert!(text.contains("bowline_call_seconds_count{domain=\"oci\"} 1"), "{text}");
     }

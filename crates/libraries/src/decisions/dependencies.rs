@@ -25,6 +25,11 @@ use crate::vulnerabilities::KnownVersions;
 
 /// How much of what versions require is followed.
 const LIMITS: WalkLimits = WalkLimits { packages: 500, edges: 2000, depth: 20 };
+/// Manifests that are in memory together.
+const MANIFESTS_AT_ONCE: usize = 32;
+/// Versions that requirements are compared with in all.
+const COMPARISONS: usize = 4_000_000;
+const TOO_MANY: &str = "its versions were not compared: those of all packages are too many";
 const NOT_STORED: &str = "no version of it is stored here";
 const TOO_LARGE: &str = "it was not read: the documents of all packages are too large";
 
@@ -71,6 +76,18 @@ pub(super) async fn explain(
     })
 }
 
+/// Which versions are withheld, as far as that was decided, and how many comparisons of versions are left.
+struct DecidedVersions {
+    withheld: HashMap<VersionNode, bool>,
+    comparisons: usize,
+}
+
+impl DecidedVersions {
+    fn new() -> DecidedVersions {
+        DecidedVersions { withheld: HashMap::new(), comparisons: COMPARISONS }
+    }
+}
+
 /// What is read of packages, and what decides about them.
 struct DependencyTree<'a> {
     reader: PackageReader<'a>,
@@ -94,9 +111,9 @@ impl DependencyTree<'_> {
         let stored = self.packages.get(&version.name).map(|package| package.versions.as_slice()).unwrap_or_default();
         let first = stored.iter().find(|stored| stored.sort_key == key).map(|stored| stored.version.clone());
         let first: VersionNode = (version.name.clone(), first.ok_or_else(|| not_stored(version))?);
-        let (mut walk, mut decided) = (DependencyWalk::from(first.clone(), LIMITS), HashMap::new());
+        let (mut walk, mut decided) = (DependencyWalk::from(first.clone(), LIMITS), DecidedVersions::new());
         while !walk.level().is_empty() {
-            let requirements = self.requirements(tx, walk.level()).await?;
+            let requirements = self.requirements(tx, walk.level(), walk.room()).await?;
             if walk.level().first() == Some(&first) && !requirements.contains_key(&first) {
                 return Err(not_stored(version));
             }
@@ -121,20 +138,35 @@ impl DependencyTree<'_> {
         Ok(())
     }
 
-    /// What versions require, without those that are not known to.
+    /// What versions require, without those that are not known to, and those for which there is no room.
     async fn requirements(
-        &self,
+        &mut self,
         tx: &mut ReadTx,
         level: &[VersionNode],
+        room: usize,
     ) -> Result<HashMap<VersionNode, Vec<VersionRequirement>>> {
-        let manifests = self.reader.manifests(tx, &self.packages, level).await?;
-        let read =
-            |(node, manifest): (VersionNode, String)| Some((node, declared::requirements(self.language, &manifest)?));
-        Ok(manifests.into_iter().filter_map(read).collect())
+        let (mut read, mut count) = (HashMap::new(), 0);
+        // Versions of one package together: its manifests are unpacked for each part.
+        let mut nodes = level.to_vec();
+        nodes.sort_unstable();
+        for part in nodes.chunks(MANIFESTS_AT_ONCE) {
+            if count > room || room == 0 {
+                break;
+            }
+            for (node, manifest) in self.reader.manifests(tx, &self.packages, part).await? {
+                let Some(requirements) = declared::requirements(self.language, &manifest, room + 1) else { continue };
+                count += requirements.len();
+                read.insert(node, requirements);
+                if count > room {
+                    break;
+                }
+            }
+        }
+        Ok(read)
     }
 
     /// Chooses a version; whether one is withheld is decided once for all requirements.
-    fn choice(&self, requirement: &VersionRequirement, decided: &mut HashMap<VersionNode, bool>) -> DependencyChoice {
+    fn choice(&self, requirement: &VersionRequirement, decided: &mut DecidedVersions) -> DependencyChoice {
         if let RequiredVersions::Unclear(why) = requirement.versions {
             return DependencyChoice::Unknown(why);
         }
@@ -143,9 +175,14 @@ impl DependencyTree<'_> {
             let is_left_out = self.reader.left_out.contains(name);
             return DependencyChoice::Unknown(if is_left_out { TOO_LARGE } else { NOT_STORED });
         };
+        if decided.comparisons < package.versions.len() {
+            decided.comparisons = 0;
+            return DependencyChoice::Unknown(TOO_MANY);
+        }
+        decided.comparisons -= package.versions.len();
         let is_withheld = |stored: &StoredVersion| {
             let Some(policy) = &self.policy else { return false };
-            *decided.entry((name.clone(), stored.version.clone())).or_insert_with(|| {
+            *decided.withheld.entry((name.clone(), stored.version.clone())).or_insert_with(|| {
                 let (version, facts) = self.facts(name, stored);
                 decide(policy, &facts.subject(&version), self.now) != Decision::Allowed
             })

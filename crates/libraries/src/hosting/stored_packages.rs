@@ -18,8 +18,9 @@ const NAMES_AT_ONCE: usize = 64;
 /// Documents that one statement reads, and bytes of them, unless a single one has more.
 const DOCUMENTS_AT_ONCE: usize = 16;
 const BYTES_AT_ONCE: i64 = 8 << 20;
-/// Bytes of documents that a reader reads in all.
+/// Bytes of documents that a reader reads in all, and of manifests that it unpacks; of the last package, all are.
 const BYTES: i64 = 128 << 20;
+const UNPACKED: usize = 256 << 20;
 
 /// A package that groups of an organization publish, or the first of its upstreams that has it.
 pub(crate) struct StoredPackage {
@@ -39,6 +40,8 @@ pub(crate) struct StoredVersion {
     pub(crate) sort_key: Vec<u8>,
     /// Whether clients pass over it, since its publishers say so.
     pub(crate) is_yanked: bool,
+    /// Whether clients take it only if no other one will do.
+    pub(crate) is_deprecated: bool,
 }
 
 /// Reads packages of an ecosystem whose packages do not lie in each other, which is any but Go.
@@ -47,8 +50,11 @@ pub(crate) struct PackageReader<'a> {
     language: Language,
     /// Whether the packages of groups are shown; else their names have no package.
     shows_own: bool,
-    upstreams: Vec<Uidp>,
+    /// Upstreams, and whether what they have is shown.
+    upstreams: Vec<(Uidp, bool)>,
     bytes_left: i64,
+    /// Bytes of manifests of upstreams that are still unpacked.
+    unpacked_left: usize,
     /// Packages that were not read, since those before have too many bytes.
     pub(crate) left_out: BTreeSet<String>,
 }
@@ -69,6 +75,7 @@ impl StoredPackage {
         let files = document.files(language).into_iter();
         let versions = files.map(|file| StoredVersion {
             is_yanked: language == Language::Cargo && file.yanked.is_some(),
+            is_deprecated: language == Language::JavaScript && file.yanked.is_some(),
             version: file.version,
             sort_key: file.sort_key,
         });
@@ -80,7 +87,7 @@ impl StoredPackage {
 }
 
 impl<'a> PackageReader<'a> {
-    /// A reader that shows packages of groups if the caller may see them.
+    /// A reader that shows packages of groups, and those of upstreams that need an account, if the caller may see them.
     pub(crate) async fn open(
         tx: &mut ReadTx,
         organization: &'a Uidp,
@@ -88,8 +95,17 @@ impl<'a> PackageReader<'a> {
         shows_own: bool,
     ) -> Result<PackageReader<'a>> {
         let rows = upstreams::of_organization(tx, organization.as_str()).await?;
-        let upstreams = rows.into_iter().filter(|row| row.language == language).map(|row| row.uid).collect();
-        Ok(PackageReader { organization, language, shows_own, upstreams, bytes_left: BYTES, left_out: BTreeSet::new() })
+        let of_language = rows.into_iter().filter(|row| row.language == language);
+        let upstreams = of_language.map(|row| (row.uid, shows_own || row.username.is_empty())).collect();
+        Ok(PackageReader {
+            organization,
+            language,
+            shows_own,
+            upstreams,
+            bytes_left: BYTES,
+            unpacked_left: UNPACKED,
+            left_out: BTreeSet::new(),
+        })
     }
 
     /// The packages of these normalized names, without those that are not stored.
@@ -102,14 +118,16 @@ impl<'a> PackageReader<'a> {
         let own = own_names::of_names(tx, self.organization, self.language, &names).await?;
         let mut packages = if self.shows_own { self.own_packages(tx, &own).await? } else { HashMap::new() };
         let mut others: Vec<&str> = names.into_iter().filter(|name| !own.contains(name)).collect();
-        for upstream in self.upstreams.clone() {
+        for (upstream, is_shown) in self.upstreams.clone() {
             let mut known = Vec::new();
             for chunk in others.chunks(NAMES_AT_ONCE) {
                 known.extend(document_sizes(tx, &upstream, chunk).await?);
             }
             // The first upstream that has a package counts, also where it has no version any more.
             others.retain(|name| !known.iter().any(|(known, _)| known == name));
-            self.read_documents(tx, &upstream, known, &mut packages).await?;
+            if is_shown {
+                self.read_documents(tx, &upstream, known, &mut packages).await?;
+            }
         }
         Ok(packages)
     }
@@ -142,9 +160,10 @@ impl<'a> PackageReader<'a> {
         Ok(())
     }
 
-    /// What clients are told of some versions of packages that this reader has read: JSON, by package and version.
+    /// What clients are told of some versions of packages that this reader has read: JSON, by package and version. Some are missing
+    /// where too much would be unpacked.
     pub(crate) async fn manifests(
-        &self,
+        &mut self,
         tx: &mut ReadTx,
         packages: &HashMap<String, StoredPackage>,
         versions: &[(String, String)],
@@ -160,7 +179,11 @@ impl<'a> PackageReader<'a> {
             }
         }
         for (name, spelled) in of_upstreams {
+            if self.unpacked_left == 0 {
+                break;
+            }
             packages[name].manifests.each(|manifest| {
+                self.unpacked_left = self.unpacked_left.saturating_sub(manifest.manifest.len());
                 if spelled.contains(manifest.version.as_str()) {
                     manifests.insert((name.to_owned(), manifest.version), manifest.manifest);
                 }
@@ -218,8 +241,9 @@ impl<'a> PackageReader<'a> {
         let is_cargo = self.language == Language::Cargo;
         let read = |row: &Row<'_>| {
             let facts = VersionFacts { license: row.text(3)?, published_at: Some(row.int(4)?), version: String::new() };
-            let is_yanked = row.bool(5)? && is_cargo;
-            let version = StoredVersion { version: row.text(2)?, sort_key: row.bytes(1)?, is_yanked };
+            let is_withdrawn = row.bool(5)?;
+            let (is_yanked, is_deprecated) = (is_withdrawn && is_cargo, is_withdrawn && !is_cargo);
+            let version = StoredVersion { version: row.text(2)?, sort_key: row.bytes(1)?, is_yanked, is_deprecated };
             Ok::<_, Error>(OwnRow { package: row.text(0)?, version, facts })
         };
         tx.query(&sql.text, &sql.params, read).await
@@ -295,6 +319,7 @@ async fn document_sizes(tx: &mut ReadTx, upstream: &Uidp, names: &[&str]) -> Res
     let mut sql = Sql::new("SELECT package, length(document) + length(manifests) FROM upstream_documents");
     sql.bind(" WHERE upstream = ", upstream.as_str());
     sql.bind_list(" AND package IN ", padded(names).map(|name| Value::from(*name)));
+    sql.push(" ORDER BY package");
     tx.query(&sql.text, &sql.params, |row| Ok::<_, Error>((row.text(0)?, row.int(1)?))).await
 }
 

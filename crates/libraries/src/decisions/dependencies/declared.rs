@@ -1,6 +1,6 @@
 //! What the stored manifest of a version declares to require when it runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -8,20 +8,23 @@ use super::requirement::{self, NOT_UNDERSTOOD, RequiredVersions, VersionRequirem
 use crate::ecosystems::{Language, PUBLIC_CARGO};
 
 const NOT_A_NAME: &str = "its name is not a name of a package";
+/// Characters of a name; no registry has longer ones.
+const NAME: usize = 214;
 const OF_ANOTHER: &str = "the requirement is of another registry";
 
-/// The requirements of a manifest, each once; absent if it is not read as one.
-pub(super) fn requirements(language: Language, manifest: &str) -> Option<Vec<VersionRequirement>> {
+/// The requirements of a manifest, each once, and so many at most; absent if it is not read as one.
+pub(super) fn requirements(language: Language, manifest: &str, most: usize) -> Option<Vec<VersionRequirement>> {
     let manifest: Map<String, Value> = serde_json::from_str(manifest).ok()?;
     let mut requirements = match language {
-        Language::JavaScript => of_npm(&manifest),
-        Language::Cargo => of_cargo(&manifest),
+        Language::JavaScript => of_npm(&manifest, most),
+        Language::Cargo => of_cargo(&manifest, most),
         Language::Java | Language::Python | Language::Go | Language::Generic => return None,
     };
     for requirement in &mut requirements {
         requirement.name = language.normalized(&requirement.name);
         requirement.text = shortened(&requirement.text);
-        if language.validate_name(&requirement.name).is_err() {
+        if requirement.name.len() > NAME || language.validate_name(&requirement.name).is_err() {
+            requirement.name = shortened(&requirement.name);
             requirement.versions = RequiredVersions::Unclear(NOT_A_NAME);
         }
     }
@@ -30,7 +33,7 @@ pub(super) fn requirements(language: Language, manifest: &str) -> Option<Vec<Ver
 
 /// Dependencies of npm's, without those that are in the archive of the version itself. Of those of one name, optional ones count
 /// before others, and peers last.
-fn of_npm(manifest: &Map<String, Value>) -> Vec<VersionRequirement> {
+fn of_npm(manifest: &Map<String, Value>, most: usize) -> Vec<VersionRequirement> {
     let member = |name: &str| manifest.get(name).and_then(Value::as_object).into_iter().flatten();
     let peers = manifest.get("peerDependenciesMeta");
     let is_optional_peer = |name: &str| peers.is_some_and(|peers| peers[name]["optional"] == true);
@@ -44,9 +47,13 @@ fn of_npm(manifest: &Map<String, Value>) -> Vec<VersionRequirement> {
     for list in ["bundleDependencies", "bundledDependencies"] {
         match manifest.get(list) {
             Some(Value::Bool(true)) => {
-                by_name.retain(|name, _| !member("dependencies").any(|(other, _)| other == name));
+                let bundled: HashSet<&str> = member("dependencies").map(|(name, _)| name.as_str()).collect();
+                by_name.retain(|name, _| !bundled.contains(name));
             }
-            Some(Value::Array(names)) => by_name.retain(|name, _| !names.iter().any(|other| other == name)),
+            Some(Value::Array(names)) => {
+                let bundled: HashSet<&str> = names.iter().filter_map(Value::as_str).collect();
+                by_name.retain(|name, _| !bundled.contains(name));
+            }
             _ => {}
         }
     }
@@ -58,12 +65,14 @@ fn of_npm(manifest: &Map<String, Value>) -> Vec<VersionRequirement> {
         let (name, versions) = requirement::npm(declared, text);
         VersionRequirement { name: name.to_owned(), text: text.to_owned(), is_optional, versions }
     };
-    by_name.into_iter().map(of).collect()
+    by_name.into_iter().take(most).map(of).collect()
 }
 
 /// Dependencies of a line of cargo's index, without those that only development needs.
-fn of_cargo(line: &Map<String, Value>) -> Vec<VersionRequirement> {
+fn of_cargo(line: &Map<String, Value>, most: usize) -> Vec<VersionRequirement> {
+    let enabled = enabled_by_default(line);
     let mut requirements: Vec<VersionRequirement> = Vec::new();
+    let mut places: HashMap<(String, String), usize> = HashMap::new();
     for dependency in line.get("deps").and_then(Value::as_array).into_iter().flatten() {
         let text = |member: &str| dependency.get(member).and_then(Value::as_str);
         if text("kind") == Some("dev") {
@@ -71,18 +80,49 @@ fn of_cargo(line: &Map<String, Value>) -> Vec<VersionRequirement> {
         }
         let name = text("package").or(text("name")).unwrap_or_default().to_owned();
         let written = text("req").unwrap_or_default().to_owned();
-        let is_optional = dependency.get("optional") == Some(&Value::Bool(true));
+        let is_declared_optional = dependency.get("optional") == Some(&Value::Bool(true));
+        let is_optional = is_declared_optional && !enabled.contains(text("name").unwrap_or_default());
         // Of several systems, a crate may be required more than once.
-        if let Some(same) = requirements.iter_mut().find(|other| other.name == name && other.text == written) {
-            same.is_optional &= is_optional;
+        if let Some(place) = places.get(&(name.clone(), written.clone())) {
+            requirements[*place].is_optional &= is_optional;
             continue;
         }
+        if requirements.len() == most {
+            break;
+        }
+        places.insert((name.clone(), written.clone()), requirements.len());
         // Those of the public registry come through the package hosts, which stand in its place.
         let is_of_other = text("registry").is_some_and(|registry| !registry.contains(PUBLIC_CARGO));
         let versions = if is_of_other { RequiredVersions::Unclear(OF_ANOTHER) } else { requirement::cargo(&written) };
         requirements.push(VersionRequirement { name, text: written, is_optional, versions });
     }
     requirements
+}
+
+/// The names of optional dependencies that the default features of a crate enable.
+fn enabled_by_default(line: &Map<String, Value>) -> HashSet<&str> {
+    let features = |list: &str| line.get(list).and_then(Value::as_object).into_iter().flatten();
+    let of: HashMap<&str, &Value> = ["features", "features2"]
+        .into_iter()
+        .flat_map(features)
+        .map(|(name, enables)| (name.as_str(), enables))
+        .collect();
+    let (mut seen, mut next) = (HashSet::from(["default"]), vec!["default"]);
+    while let Some(feature) = next.pop() {
+        for enables in of.get(feature).and_then(|list| list.as_array()).into_iter().flatten().filter_map(Value::as_str)
+        {
+            // A weak one enables a feature of a dependency if something else enables that.
+            let (dependency, feature_of) = enables.split_once('/').unwrap_or((enables, ""));
+            if !feature_of.is_empty() && dependency.ends_with('?') {
+                continue;
+            }
+            let enabled = dependency.strip_prefix("dep:").unwrap_or(dependency);
+            if seen.insert(enabled) {
+                next.push(enabled);
+            }
+        }
+    }
+    seen
 }
 
 #[cfg(test)]
@@ -92,7 +132,7 @@ mod tests {
     use super::*;
 
     fn shown(language: Language, manifest: &Value) -> Vec<(String, String, bool, bool)> {
-        let read = requirements(language, &manifest.to_string()).expect("a manifest");
+        let read = requirements(language, &manifest.to_string(), 100).expect("a manifest");
         let of = |one: VersionRequirement| {
             (one.name, one.text, one.is_optional, !matches!(one.versions, RequiredVersions::Unclear(_)))
         };
@@ -162,8 +202,34 @@ mod tests {
     }
 
     #[test]
+    fn default_features_enable_optional_crates() {
+        let of = |name: &str| json!({ "name": name, "req": "^1", "optional": true, "kind": "normal" });
+        let line = json!({
+            "deps": [of("tls"), of("named"), of("of-feature"), of("weak"), of("off")],
+            "features": { "default": ["std", "named"], "std": ["of-feature/alloc", "weak?/alloc"], "other": ["off"] },
+            "features2": { "std2": [], "named": ["dep:named", "dep:tls"] },
+        });
+        let optional: Vec<bool> = shown(Language::Cargo, &line).into_iter().map(|one| one.2).collect();
+        assert_eq!(optional, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn no_more_requirements_are_read_than_are_wanted() {
+        let npm = json!({ "dependencies": { "a": "1", "b": "1", "c": "1" } }).to_string();
+        let of = |name: &str| json!({ "name": name, "req": "^1", "optional": false, "kind": "normal" });
+        let cargo = json!({ "deps": [of("a"), of("a"), of("b"), of("c")] }).to_string();
+        for (language, manifest) in [(Language::JavaScript, npm), (Language::Cargo, cargo)] {
+            assert_eq!(requirements(language, &manifest, 2).map(|list| list.len()), Some(2));
+        }
+        let long = json!({ "dependencies": { "a".repeat(9000): "1" } });
+        let read = requirements(Language::JavaScript, &long.to_string(), 9).expect("a manifest");
+        assert!(read[0].name.len() < 300 && matches!(read[0].versions, RequiredVersions::Unclear(NOT_A_NAME)));
+    }
+
+    #[test]
     fn what_is_no_manifest_has_no_requirements() {
-        assert!(requirements(Language::JavaScript, "[]").is_none() && requirements(Language::Cargo, "{").is_none());
+        assert!(requirements(Language::JavaScript, "[]", 9).is_none());
+        assert!(requirements(Language::Cargo, "{", 9).is_none());
         assert_eq!(shown(Language::JavaScript, &json!({ "dependencies": [], "peerDependenciesMeta": 3 })), []);
         assert_eq!(shown(Language::Cargo, &json!({ "deps": {} })), []);
     }

@@ -107,7 +107,8 @@ pub(super) fn cargo(text: &str) -> RequiredVersions {
     parsed.map_or(RequiredVersions::Unclear(NOT_UNDERSTOOD), RequiredVersions::Cargo)
 }
 
-/// Chooses among versions, the highest first: those that satisfy a requirement, until one is served.
+/// Chooses among versions, the highest first: those that satisfy a requirement, until one is served. npm takes its latest version
+/// first, and those that are deprecated last.
 pub(super) fn choose(
     versions: &RequiredVersions,
     (stored, tags): (&[StoredVersion], &BTreeMap<String, String>),
@@ -117,7 +118,12 @@ pub(super) fn choose(
         RequiredVersions::Unclear(why) => return DependencyChoice::Unknown(why),
         RequiredVersions::Tag(tag) => tagged(tag, stored, tags),
         RequiredVersions::Npm(range) => {
-            satisfying(stored, |text| nodejs_semver::Version::parse(text).is_ok_and(|version| version.satisfies(range)))
+            let is_satisfying =
+                |text: &str| nodejs_semver::Version::parse(text).is_ok_and(|version| version.satisfies(range));
+            let mut list = satisfying(stored, is_satisfying);
+            let latest = tags.get(LATEST);
+            list.sort_by_key(|version| (version.is_deprecated, Some(&version.version) != latest));
+            list
         }
         RequiredVersions::Cargo(range) => {
             satisfying(stored, |text| semver::Version::parse(text).is_ok_and(|version| range.matches(&version)))

@@ -2,7 +2,7 @@ use bowline_versions::{Scheme, order_key};
 
 use super::*;
 
-/// RequiredVersions, the highest first; a `!` marks yanked ones.
+/// Versions, the highest first; a `!` marks yanked ones.
 fn stored(list: &[&str]) -> Vec<StoredVersion> {
     let of = |text: &&str| {
         let version = text.trim_start_matches('!');
@@ -10,6 +10,7 @@ fn stored(list: &[&str]) -> Vec<StoredVersion> {
             version: version.into(),
             sort_key: order_key(Scheme::SemVer, version),
             is_yanked: text.starts_with('!'),
+            is_deprecated: false,
         }
     };
     let mut versions: Vec<StoredVersion> = list.iter().map(of).collect();
@@ -39,7 +40,7 @@ fn npm_requirements_choose_the_highest_that_satisfies() {
         ("1", "1.4.0"),
         ("1.x", "1.4.0"),
         ("1.2.*", "1.2.9"),
-        ("x", "3.1.0"),
+        ("x", "1.4.0"),
         (">=1.2.3 <1.4.0", "1.2.9"),
         ("0.2 - 1.2", "1.2.9"),
         ("0.2.3 - 0.3.0", "0.3.0"),
@@ -129,6 +130,20 @@ fn withheld_versions_leave_lower_ones() {
     assert_eq!(of("latest", &["1.4.0"]), older("3.1.0", "1.4.0"));
     let releases = ["0.2.3", "0.2.9", "0.3.0", "1.2.3", "1.2.9", "1.4.0", "3.1.0"];
     assert_eq!(of("latest", &releases), older("2.0.0-rc.2", "1.4.0"), "releases before pre-releases");
+}
+
+#[test]
+fn npm_takes_its_latest_version_first_and_deprecated_ones_last() {
+    let mut versions = stored(&["1.0.0", "1.4.0", "1.5.0", "1.6.0"]);
+    let of = |versions: &[StoredVersion], text: &str| choose(&npm("a", text).1, (versions, &tags()), |_| false);
+    let allowed = |version: &str| DependencyChoice::Allowed(version.into());
+    assert_eq!(of(&versions, "^1.0.0"), allowed("1.4.0"));
+    assert_eq!(of(&versions, ">1.4.0"), allowed("1.6.0"));
+    for version in &mut versions {
+        version.is_deprecated = version.version != "1.0.0" && version.version != "1.5.0";
+    }
+    assert_eq!(of(&versions, "^1.0.0"), allowed("1.5.0"));
+    assert_eq!(of(&versions, ">=1.6.0"), allowed("1.6.0"));
 }
 
 #[test]

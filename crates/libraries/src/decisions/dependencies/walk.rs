@@ -58,6 +58,11 @@ impl DependencyWalk {
         &self.level
     }
 
+    /// How many more requirements are taken.
+    pub(super) fn room(&self) -> usize {
+        if self.depth >= self.limits.depth { 0 } else { self.limits.edges.saturating_sub(self.edges.len()) }
+    }
+
     /// Takes what the versions of the level require, where that is known. The packages among them that are new.
     pub(super) fn require(
         &mut self,
