@@ -200,7 +200,10 @@ async fn a_host_of_its_own_serves_the_api_at_its_root(engine: Engine) {
 
 async fn names_of_ecosystems_are_validated(server: &TestServer) {
     import(server, "test", &[record("A-1", "flask", "2")]).await;
-    for (ecosystem, status) in [("", 400), ("%00", 400), ("PyPI%2F%2F", 400), ("a%25", 400), ("PyPI", 200)] {
+    // Also one that is validated apart from the connection.
+    let long = "a".repeat(5000);
+    let names = [("", 400), ("%00", 400), ("PyPI%2F%2F", 400), ("a%25", 400), (&*long, 400), ("PyPI", 200)];
+    for (ecosystem, status) in names {
         let path = format!("/records/v1/packages?ecosystem={ecosystem}");
         let reply = server.anonymous().rest("GET", &path, None).await;
         assert_eq!(reply.status, status, "{ecosystem}: {}", reply.text());

@@ -7,7 +7,7 @@ use bowline_core::rfc3339::{self, Digits};
 use bowline_testkit::{Actor, RestReply, TestServer, cargo, each_engine, npm};
 use serde_json::{Value, json};
 
-use crate::fake_index::FakeIndex;
+use crate::fake_index::{FakeIndex, set_upstream};
 use crate::fake_proxy::FakeProxy;
 use crate::overrides::with_capabilities;
 use crate::support::*;
@@ -169,6 +169,32 @@ async fn own_packages_are_shown_to_those_who_may_list_them(server: &TestServer) 
     assert_eq!(explain(&owner, &other, app).await.status, 403);
 }
 
+async fn packages_behind_an_account_are_shown_to_those_who_may_list_them(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.npm_publish(server, "app", "1.0.0", 30);
+    index.npm_publish(server, "@partner/secret", "1.0.0", 30);
+    require(&index, ("app", "1.0.0"), "dependencies", json!({ "@partner/secret": "^1" }));
+    let (org, client, owner) = installer(server, &index).await;
+    for name in ["app", "@partner%2fsecret"] {
+        client.document(name).await;
+    }
+    let reader = with_capabilities(server, &org, &["libraries.policy.list", "libraries.policy.binding.list"]).await;
+    let (app, secret) = ("pkg:npm/app@1.0.0", ("pkg:npm/%40partner/secret", "ALLOWED", "1.0.0", ""));
+    assert_eq!(shown(&reader, &org, app).await, rows(&[secret]), "anyone may read that upstream");
+    let account = json!({
+        "name": "npmjs", "ecosystem": "JAVASCRIPT", "url": format!("{}/npm/", index.base), "username": "me",
+        "password": "hush",
+    });
+    let set = set_upstream(&owner, &org, account).await;
+    assert_eq!(set.0, 200, "{}", set.1);
+    for name in ["app", "@partner%2fsecret"] {
+        client.document(name).await;
+    }
+    assert_eq!(shown(&owner, &org, app).await, rows(&[secret]));
+    let reply = explain(&reader, &org, app).await;
+    assert!(reply.status == 404 && !reply.text().contains("secret"), "{}", reply.text());
+}
+
 /// A line of an index whose version was published so many days before the clock of the server.
 fn line(server: &TestServer, (name, version): (&str, &str), days: i64, more: Value) -> String {
     let at = server.clock().now() - days * 24 * 3600 * 1_000_000;
@@ -243,5 +269,6 @@ each_engine!(
     a_young_dependency_is_held_until_an_older_one_satisfies,
     what_is_no_requirement_of_a_registry_is_unknown,
     own_packages_are_shown_to_those_who_may_list_them,
+    packages_behind_an_account_are_shown_to_those_who_may_list_them,
     crates_require_others,
 );

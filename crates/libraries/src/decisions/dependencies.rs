@@ -76,15 +76,25 @@ pub(super) async fn explain(
     })
 }
 
-/// Which versions are withheld, as far as that was decided, and how many comparisons of versions are left.
+/// Which versions are withheld, as far as that was decided, and with how many more versions requirements are compared.
 struct DecidedVersions {
     withheld: HashMap<VersionNode, bool>,
-    comparisons: usize,
+    comparisons_left: usize,
+    /// Whether a requirement was not compared, since its package has more versions than that.
+    is_cut: bool,
 }
 
 impl DecidedVersions {
     fn new() -> DecidedVersions {
-        DecidedVersions { withheld: HashMap::new(), comparisons: COMPARISONS }
+        DecidedVersions { withheld: HashMap::new(), comparisons_left: COMPARISONS, is_cut: false }
+    }
+
+    /// Whether a requirement is compared with so many versions.
+    fn takes(&mut self, versions: usize) -> bool {
+        let left = self.comparisons_left.checked_sub(versions);
+        self.is_cut |= left.is_none();
+        self.comparisons_left = left.unwrap_or_default();
+        left.is_some()
     }
 }
 
@@ -121,7 +131,8 @@ impl DependencyTree<'_> {
             self.read(tx, new).await?;
             walk.choose(|requirement| self.choice(requirement, &mut decided));
         }
-        Ok(walk.end(&first))
+        let (edges, incomplete) = walk.end(&first);
+        Ok((edges, incomplete || decided.is_cut))
     }
 
     /// Reads packages, and what is said of them.
@@ -153,10 +164,14 @@ impl DependencyTree<'_> {
             if count > room || room == 0 {
                 break;
             }
-            for (node, manifest) in self.reader.manifests(tx, &self.packages, part).await? {
-                let Some(requirements) = declared::requirements(self.language, &manifest, room + 1) else { continue };
+            let manifests = self.reader.manifests(tx, &self.packages, part).await?;
+            for node in part {
+                let manifest = manifests.get(node);
+                let requirements =
+                    manifest.and_then(|manifest| declared::requirements(self.language, manifest, room + 1));
+                let Some(requirements) = requirements else { continue };
                 count += requirements.len();
-                read.insert(node, requirements);
+                read.insert(node.clone(), requirements);
                 if count > room {
                     break;
                 }
@@ -175,11 +190,9 @@ impl DependencyTree<'_> {
             let is_left_out = self.reader.left_out.contains(name);
             return DependencyChoice::Unknown(if is_left_out { TOO_LARGE } else { NOT_STORED });
         };
-        if decided.comparisons < package.versions.len() {
-            decided.comparisons = 0;
+        if !decided.takes(package.versions.len()) {
             return DependencyChoice::Unknown(TOO_MANY);
         }
-        decided.comparisons -= package.versions.len();
         let is_withheld = |stored: &StoredVersion| {
             let Some(policy) = &self.policy else { return false };
             *decided.withheld.entry((name.clone(), stored.version.clone())).or_insert_with(|| {
@@ -232,4 +245,16 @@ impl DependencyTree<'_> {
 fn not_stored(version: &VersionName) -> Error {
     let text = format!("Not found: what {} requires is not stored here", version.purl());
     Error::new(Reason::NotFound, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_up_to_a_bound() {
+        let mut decided = DecidedVersions::new();
+        assert!(decided.takes(COMPARISONS - 1) && decided.takes(1) && !decided.is_cut);
+        assert!(!decided.takes(1) && decided.is_cut);
+    }
 }
