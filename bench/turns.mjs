@@ -22,7 +22,7 @@ function measure(build) {
   const seen = new Map();
   const figures = new Map();
   for (const line of output.split('\n')) {
-    const row = line.match(/^(.{66}) .{12} +([\d.]+)(\/s| ms| us| MB| s| %|x) /);
+    const row = line.match(/^(.{66}) .{12} +([\d.]+)(\/s| ms| us| B| MB| s| %|x) /);
     if (!row) continue;
     const text = row[1].trim();
     const before = seen.get(text) ?? 0;

@@ -48,16 +48,23 @@ impl World {
 
     /// A registry token of a new identity that may pull everything in the organization, and nothing else.
     pub(crate) async fn puller(&mut self, server: &Server, issuer: &Issuer) -> Outcome<String> {
-        self.reader(server, issuer, ("puller", "registry.pull"), server.api.to_string()).await
+        self.narrow(server, issuer, ("puller", "registry.pull"), server.api.to_string()).await
     }
 
     /// The same for the Python packages of the organization.
     pub(crate) async fn installer(&mut self, server: &Server, issuer: &Issuer) -> Outcome<String> {
         let audience = format!("{}/libraries", server.url());
-        self.reader(server, issuer, ("installer", "libraries.python.pull"), audience).await
+        self.narrow(server, issuer, ("installer", "libraries.python.pull"), audience).await
     }
 
-    async fn reader(
+    /// One that publishes generic files, by the role of crates.
+    pub(crate) async fn publisher(&mut self, server: &Server, issuer: &Issuer) -> Outcome<String> {
+        let audience = format!("{}/libraries", server.url());
+        self.narrow(server, issuer, ("publisher", "libraries.cargo.push"), audience).await
+    }
+
+    /// A token for an audience of a new identity with one role.
+    async fn narrow(
         &mut self,
         server: &Server,
         issuer: &Issuer,

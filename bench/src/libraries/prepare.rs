@@ -1,4 +1,4 @@
-//! The catalogue of packages: lists, searches and versions among a million versions.
+//! A prepared directory with a catalogue of packages.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,64 +8,18 @@ use bowline_versions::{Scheme, order_key};
 
 use crate::Outcome;
 use crate::environment::Environment;
-use crate::issuer::Issuer;
-use crate::load::{Ask, Lane, Load, Shape, always};
 use crate::seed;
-use crate::server::Server;
-use crate::table::{Table, Target, Unit, complain, note};
-use crate::world::World;
+use crate::table::complain;
 
-const VERSIONS: usize = 1_000_000;
 /// Versions of an artifact.
-const EACH: usize = 20;
+pub(super) const EACH: usize = 20;
 /// Artifacts of one transaction.
 const BATCH: usize = 1000;
 /// 2025-01-01, in microseconds.
 const CREATED_AT: i64 = 1_735_689_600_000_000;
 
-pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
-    let versions = environment.versions.unwrap_or(VERSIONS);
-    let directory = prepared(environment, versions).await?;
-    let server = Server::start(environment, &directory).await?;
-    let issuer = Issuer::start().await?;
-    let world = World::prepare(&server, &issuer, None).await?;
-    let deep = deep_page(&server, &world.token, versions / EACH).await?;
-    for (what, path) in [
-        ("first page of artifacts", "/libraries/v1/artifacts?includeUpstream=true".to_owned()),
-        ("page of one ecosystem, in its middle", deep),
-        ("search for a common text", "/libraries/v1/artifacts?query=client&includeUpstream=true".into()),
-        ("search for a rare text", "/libraries/v1/artifacts?query=x-1234".into()),
-        ("search for two characters", "/libraries/v1/artifacts?query=q-".into()),
-        ("search for nothing that is there", "/libraries/v1/artifacts?query=client-zz".into()),
-        ("npm's search, by relevance", "/libraries/v1/npm/packages?query=client".into()),
-        ("versions of an artifact", "/libraries/v2/artifacts/python:client-lib-0/versions".into()),
-    ] {
-        let ask = Ask::get(path, &world.token)?;
-        let mut load = Load::open(server.api, Shape::Rest { connections: 1 }, always(ask)).await?;
-        load.one_by_one(20).await?;
-        let sample = load.one_by_one(200).await?;
-        let line = format!("{what}, {versions} versions, p99");
-        table.row(&line, Unit::Milliseconds, Target::AtMost(20.0), sample.milliseconds(0.99));
-        note(&format!("median {:.2} ms", sample.milliseconds(0.5)));
-    }
-    Ok(())
-}
-
-/// The address of a page in the middle of an ecosystem.
-async fn deep_page(server: &Server, token: &str, artifacts: usize) -> Outcome<String> {
-    let list = "/libraries/v2/artifacts?ecosystems=ECOSYSTEM_PYTHON";
-    // A third is Python, and half of that is built.
-    let skip = artifacts / 6 / 2;
-    let body = Lane::rest(server.api).await?.send(Ask::get(format!("{list}&skip={skip}"), token)?).await?;
-    let page: serde_json::Value = serde_json::from_slice(&body)?;
-    let total = page["totalCount"].as_str().unwrap_or_default().to_owned();
-    note(&format!("{total} artifacts of Python are built"));
-    let next = page["nextPageToken"].as_str().filter(|next| !next.is_empty()).ok_or("no page in the middle")?;
-    Ok(format!("{list}&pageToken={next}"))
-}
-
 /// A directory with so many versions.
-async fn prepared(environment: &Environment, versions: usize) -> Outcome<PathBuf> {
+pub(super) async fn prepared(environment: &Environment, versions: usize) -> Outcome<PathBuf> {
     let directory = environment.cache.join(format!("libraries-{versions}-{}", seed::schema()));
     if directory.exists() {
         return Ok(directory);
@@ -85,9 +39,10 @@ async fn prepared(environment: &Environment, versions: usize) -> Outcome<PathBuf
     Ok(directory)
 }
 
+/// An artifact of the catalogue, by its number.
 #[derive(Clone)]
-struct Artifact {
-    id: String,
+pub(super) struct Artifact {
+    pub(super) id: String,
     ecosystem: i64,
     name: String,
     is_built: bool,
@@ -95,7 +50,7 @@ struct Artifact {
 
 impl Artifact {
     /// A third of each ecosystem; half of them are built.
-    fn new(n: usize) -> Artifact {
+    pub(super) fn new(n: usize) -> Artifact {
         const WORDS: [&str; 8] = ["client", "server", "codec", "parser", "query", "stream", "cache", "metrics"];
         const KINDS: [&str; 5] = ["lib", "core", "x", "api", "q"];
         let (word, kind) = (WORDS[n % WORDS.len()], KINDS[n / WORDS.len() % KINDS.len()]);
