@@ -114,6 +114,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("libraries configure keyring", "libraries configure keyring --directory tools"),
     ("libraries publish go", "libraries publish go v1.2.0 tool"),
     ("libraries publish files", "libraries publish files pkg:generic/tool@1.2.0 tool/go.mod --below linux/amd64"),
+    ("libraries download", "libraries download pkg:generic/tool@1.2.0 linux/amd64/go.mod --to downloaded"),
     (
         "libraries provenance",
         "libraries provenance pkg:npm/%40acme/app@1.0.0 --group acme/web --bundle\nlibraries provenance pkg:pypi/signed@1.0",

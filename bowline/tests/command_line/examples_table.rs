@@ -131,6 +131,7 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries why", Owner, ""),
     ("libraries publish go", Owner, "acme.example/tool@v1.2.0: published"),
     ("libraries publish files", Owner, "pkg:generic/tool@1.2.0/linux/amd64/go.mod: published"),
+    ("libraries download", Owner, "downloaded/linux/amd64/go.mod: downloaded"),
     ("libraries provenance", Owner, ""),
     ("libraries check", Owner, ""),
     ("libraries doctor", Machine, ""),

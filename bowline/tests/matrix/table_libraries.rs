@@ -3,9 +3,9 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
-    cargo_packages, cargo_policies, catalog, decisions, go_packages, java_packages, javascript_packages,
-    package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests, policy_vulnerabilities,
-    python_packages,
+    cargo_packages, cargo_policies, catalog, decisions, generic_packages, go_packages, java_packages,
+    javascript_packages, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests,
+    policy_vulnerabilities, python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
@@ -283,6 +283,8 @@ fn published_elsewhere() -> Vec<Row> {
         missing::<cargo_packages::YankVersion>(),
         missing::<cargo_packages::UnyankVersion>(),
         missing::<cargo_packages::DeleteVersion>(),
+        listed::<generic_packages::ListVersions>(),
+        missing::<generic_packages::DeleteVersion>(),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Versions of JavaScript, Java, Go and Cargo packages are listed, withdrawn and deleted through the API, as by their protocols.
+//! Versions of JavaScript, Java, Go and Cargo packages and of generic files are listed, withdrawn and deleted through the API, as by their protocols.
 
 use bowline_testkit::{Actor, RestReply, TestServer, cargo, each_engine, golang, maven, npm};
 use serde_json::{Value, json};
@@ -12,11 +12,12 @@ struct Ecosystem {
     versions: [&'static str; 3],
 }
 
-const ECOSYSTEMS: [Ecosystem; 4] = [
+const ECOSYSTEMS: [Ecosystem; 5] = [
     Ecosystem { word: "javascript", package: "@acme/tool", versions: ["1.9.0", "1.10.0", "2.0.0"] },
     Ecosystem { word: "java", package: "com.acme:tool", versions: ["1.9", "1.10", "2.0"] },
     Ecosystem { word: "go", package: "git.acme.example/tool", versions: ["v1.9.0", "v1.10.0", "v1.11.0"] },
     Ecosystem { word: "cargo", package: "tool", versions: ["1.9.0", "1.10.0", "2.0.0"] },
+    Ecosystem { word: "generic", package: "tool", versions: ["1.9.0", "1.10.0", "2.0.0"] },
 ];
 
 impl Ecosystem {
@@ -26,8 +27,14 @@ impl Ecosystem {
             "javascript" => client.javascript(),
             "java" => client.java(),
             "go" => client.go(),
+            "generic" => client.files(),
             _ => client.cargo(),
         }
+    }
+
+    /// The ecosystem in the names of its roles: generic files have those of crates.
+    fn role(&self) -> &'static str {
+        if self.word == "generic" { "cargo" } else { self.word }
     }
 
     /// Sends a version, as a client of the protocol does.
@@ -46,6 +53,7 @@ impl Ecosystem {
                 let archive = golang::archive(self.package, version, &[]);
                 client.send(&format!("PUT {}/@v/{version}.zip", self.package), &[], &archive).await
             }
+            "generic" => client.send(&format!("PUT tool/{version}/tool.bin"), &[], version.as_bytes()).await,
             _ => {
                 let archive = cargo::archive(self.package, version, "license = \"MIT\"\n");
                 let body = cargo::body(&cargo::announced(self.package, version), &archive);
@@ -65,6 +73,7 @@ impl Ecosystem {
             "javascript" => "@acme%2ftool".to_owned(),
             "java" => "com/acme/tool/maven-metadata.xml".to_owned(),
             "go" => format!("{}/@v/list", self.package),
+            "generic" => "tool/".to_owned(),
             _ => "to/ol/tool".to_owned(),
         };
         client.send(&format!("GET {path}"), &[], &[]).await
@@ -129,7 +138,12 @@ async fn versions_are_listed_page_by_page(server: &TestServer) {
             (&first["fileCount"], &first["yanked"], &first["deprecated"]),
             (&json!(1), &json!(false), &json!(""))
         );
-        assert_eq!(first["license"], if ecosystem.word == "go" { "" } else { "MIT" }, "{}", ecosystem.word);
+        assert_eq!(
+            first["license"],
+            if ["go", "generic"].contains(&ecosystem.word) { "" } else { "MIT" },
+            "{}",
+            ecosystem.word
+        );
         assert_ne!(first["sizeBytes"], "0", "{}", ecosystem.word);
         let other = ok(&owner, "GET", &format!("{path}?package=other"), Value::Null).await;
         assert_eq!(other["versions"], json!([]));
@@ -178,9 +192,9 @@ async fn a_deleted_version_is_gone_and_its_names_stay_used(server: &TestServer) 
     }
     let audited = "SELECT count(*) FROM audit WHERE method LIKE '%Packages.DeleteVersion' AND after_type IS NULL \
                    AND kind = 'bowline.dev/PackageVersion'";
-    assert_eq!(number(server, audited).await, 12);
+    assert_eq!(number(server, audited).await, 15);
     let events = "SELECT count(*) FROM outbox WHERE event_type LIKE 'dev.bowline.libraries.%.deleted.v1' AND customer";
-    assert_eq!(number(server, events).await, 12);
+    assert_eq!(number(server, events).await, 15);
 }
 
 async fn each_ecosystem_has_its_own_callers(server: &TestServer) {
@@ -191,10 +205,10 @@ async fn each_ecosystem_has_its_own_callers(server: &TestServer) {
     let viewer = server.actor("viewer", &org).await;
     for (at, ecosystem) in ECOSYSTEMS.iter().enumerate() {
         ecosystem.publish(&ecosystem.client(server, &owner), ecosystem.versions[0]).await;
-        let reader = server.actor(&format!("libraries.{}.pull", ecosystem.word), &org).await;
-        let publisher = server.actor(&format!("libraries.{}.push", ecosystem.word), &org).await;
-        let next = ECOSYSTEMS[(at + 1) % ECOSYSTEMS.len()].word;
-        let of_another = server.actor(&format!("libraries.{next}.push"), &org).await;
+        let reader = server.actor(&format!("libraries.{}.pull", ecosystem.role()), &org).await;
+        let publisher = server.actor(&format!("libraries.{}.push", ecosystem.role()), &org).await;
+        let another = ECOSYSTEMS[usize::from(at == 0)].role();
+        let of_another = server.actor(&format!("libraries.{another}.push"), &org).await;
         let (list, delete) = (ecosystem.path(&org, "versions"), ecosystem.path(&org, "deleteVersion"));
         let named = || Some(ecosystem.named(ecosystem.versions[0]));
         for (caller, may_list) in [(&reader, true), (&publisher, true), (&of_another, false), (&viewer, false)] {
@@ -215,7 +229,7 @@ async fn each_ecosystem_has_its_own_callers(server: &TestServer) {
 async fn warnings_and_marks_come_and_go(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
-    let [javascript, .., cargo] = &ECOSYSTEMS;
+    let [javascript, _, _, cargo, _] = &ECOSYSTEMS;
     let client = javascript.client(server, &owner);
     for version in javascript.versions {
         javascript.publish(&client, version).await;

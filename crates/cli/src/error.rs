@@ -62,6 +62,12 @@ pub enum CliError {
     /// What a version requires is not stored on the server.
     #[error("{0}")]
     NotStored(String),
+    /// A version has no file of a path.
+    #[error("{0}")]
+    NoFile(String),
+    /// A file was not downloaded.
+    #[error("{message}")]
+    NotDownloaded { message: String, hint: &'static str },
     /// Ways around the package hosts; they were printed.
     #[error("sources of packages beside the package hosts: {0}")]
     Bypassed(usize),
@@ -107,7 +113,8 @@ impl CliError {
             CliError::Bypassed(_) => Some(
                 "remove them, or add an upstream for each with `bowline libraries upstreams set`, so that policies apply".into(),
             ),
-            CliError::NotAttested { hint, .. } => Some((*hint).into()),
+            CliError::NotAttested { hint, .. } | CliError::NotDownloaded { hint, .. } => Some((*hint).into()),
+            CliError::NoFile(_) => Some("without a path, all files of the version are downloaded".into()),
             CliError::NotExported(_) => Some("query them with `bowline vulns get ID`, or in the OSV query API".into()),
             CliError::RecordsChanged => Some("run the command again".into()),
             CliError::Refused(_) | CliError::Unknown(_) | CliError::NoRecords(_) | CliError::Differs => None,
@@ -127,7 +134,8 @@ impl CliError {
             CliError::Client(error) if error.is_permission_denied() => 4,
             CliError::Client(error) if error.is_transport() => 5,
             CliError::Client(error) if error.is_absent() => 6,
-            CliError::Unknown(_) | CliError::NoRecords(_) | CliError::NotAttested { .. } | CliError::NotStored(_) => 6,
+            CliError::Unknown(_) | CliError::NoRecords(_) | CliError::NotAttested { .. } => 6,
+            CliError::NotStored(_) | CliError::NoFile(_) => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,

@@ -40,7 +40,7 @@ pub use error::{ClientError, LookupKind};
 pub use headless::HeadlessSignIn;
 pub use issuer::{ExchangeRequest, Issuer, SignInRequest};
 pub use jwt::{Claims, claims};
-pub use package_host::{get_document, put_file, stream_file};
+pub use package_host::{get_document, put_file, receive_file, stream_file};
 pub use pull_token::{PullToken, PullTokenKey};
 pub use rest::tables;
 pub use stream::Messages;

@@ -1,8 +1,13 @@
 //! Publishing to the hosts of packages and reading from them, in protocols of their own.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
+use aws_lc_rs::digest::{Context, SHA256};
+use bowline_core::hex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,7 +33,7 @@ pub async fn stream_file(
     http: &LazyClient,
     url: &str,
     token: &str,
-    (file, sha256): (std::fs::File, &str),
+    (file, sha256): (File, &str),
 ) -> Result<bool, ClientError> {
     let request = http.get()?.put(url).bearer_auth(token).header("x-checksum-sha256", sha256);
     put(request.timeout(PATIENCE).body(tokio::fs::File::from_std(file))).await
@@ -52,6 +57,28 @@ async fn put(request: reqwest::RequestBuilder) -> Result<bool, ClientError> {
         Some(code) => refused(code, &sentence),
         None => ClientError::NotTheApi(status),
     })
+}
+
+/// Downloads the file at an address to a path, as the holder of a token for libraries; its SHA-256 in hex.
+///
+/// # Errors
+/// No response, one that ends early, the host's refusal, or the path cannot be written.
+pub async fn receive_file(http: &LazyClient, url: &str, token: &str, path: &Path) -> Result<String, ClientError> {
+    let request = http.get()?.get(url).bearer_auth(token).timeout(PATIENCE);
+    let mut response = request.send().await.map_err(ClientError::transport)?;
+    let status = response.status().as_u16();
+    if status != 200 {
+        let body = response.bytes().await.map_err(ClientError::transport)?;
+        return Err(problem(status, &body));
+    }
+    let failed = |source| ClientError::File { path: path.to_owned(), source };
+    let (mut file, mut context) = (File::create(path).map_err(failed)?, Context::new(&SHA256));
+    while let Some(chunk) = response.chunk().await.map_err(ClientError::transport)? {
+        context.update(&chunk);
+        file.write_all(&chunk).map_err(failed)?;
+    }
+    file.sync_all().map_err(failed)?;
+    Ok(hex(context.finish().as_ref()))
 }
 
 /// Gets a document in JSON of at most so many bytes, as the holder of a token for libraries.

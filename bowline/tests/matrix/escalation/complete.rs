@@ -37,7 +37,7 @@ const TELLING: [&str; 24] = [
 ];
 
 /// Methods that change something and are not attacked, by name or package, with the reason.
-const NOT_ATTACKED: [(&str, &str); 49] = [
+const NOT_ATTACKED: [(&str, &str); 50] = [
     ("bowline.advisories.v1.", "writes advisories, as Advisories.Create does"),
     ("bowline.events.v1.", "sends events to where they go, or not"),
     ("bowline.feeds.v1.", "for the operator alone"),
@@ -47,6 +47,7 @@ const NOT_ATTACKED: [(&str, &str); 49] = [
     ("bowline.libraries.v1.CargoPolicies.", "rules on packages, for what everybody of the organization resolves"),
     ("bowline.libraries.v1.Catalog.", "for the operator alone"),
     ("bowline.libraries.v1.Decisions.", "only reads"),
+    ("bowline.libraries.v1.GenericPackages.", "deletes versions that its group published"),
     ("bowline.libraries.v1.GoPackages.", "deletes versions that its group published"),
     ("bowline.libraries.v1.JavaPackages.", "deletes versions that its group published"),
     ("bowline.libraries.v1.JavascriptPackages.", "warns of and deletes versions that its group published"),

@@ -60,6 +60,7 @@ pub(super) const NOT_PREVIEWABLE: &[(&str, &str)] = &[
     ("bowline.libraries.v1.Catalog.ImportMalware", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.ImportVersions", OF_OPERATOR),
     ("bowline.libraries.v1.Catalog.RemoveMalware", OF_OPERATOR),
+    ("bowline.libraries.v1.GenericPackages.DeleteVersion", ONE_VERSION),
     ("bowline.libraries.v1.GoPackages.DeleteVersion", ONE_VERSION),
     ("bowline.libraries.v1.JavaPackages.DeleteVersion", ONE_VERSION),
     ("bowline.libraries.v1.JavascriptPackages.DeleteVersion", ONE_VERSION_AND_TAGS),

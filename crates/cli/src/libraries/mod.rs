@@ -8,6 +8,7 @@ mod check;
 mod configure;
 mod configure_keyring;
 mod doctor;
+mod download;
 mod entitlements;
 mod import;
 mod javascript_lock_files;
@@ -59,6 +60,8 @@ pub enum LibrariesCommand {
     /// Publish packages of ecosystems whose clients do not
     #[command(subcommand)]
     Publish(publish::PublishCommand),
+    /// Download generic files of a version, and verify their digests
+    Download(download::DownloadCommand),
     /// Show the signed statements about a version that a group published, and who signed them
     Provenance(provenance::ProvenanceCommand),
     /// Show what the policy in force would refuse of a lock file; fails if that is anything
@@ -89,6 +92,7 @@ async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
         LibrariesCommand::Import(command) => import::run(command).await,
         LibrariesCommand::Configure(command) => configure::run(command).await,
         LibrariesCommand::Publish(command) => publish::run(command).await,
+        LibrariesCommand::Download(command) => download::run(command).await,
         LibrariesCommand::Provenance(command) => provenance::run(command).await,
         LibrariesCommand::Check(command) => check::run(command).await,
         LibrariesCommand::Doctor(command) => doctor::run(command),

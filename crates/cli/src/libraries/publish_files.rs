@@ -74,7 +74,7 @@ pub(super) async fn run(args: FilesArgs) -> Result<(), CliError> {
 }
 
 /// Name and version of a package URL, as addresses have them.
-fn version_of(text: &str) -> Result<String, CliError> {
+pub(super) fn version_of(text: &str) -> Result<String, CliError> {
     let refused = |why: String| CliError::Option(format!("{text}: {why}; write it as pkg:generic/tool@1.2.0"));
     let purl = PackageUrl::parse(text).map_err(|error| refused(format!("is no package URL: {error}")))?;
     let PackageUrl { kind, namespace, name, version, qualifiers, subpath } = purl;
@@ -95,7 +95,7 @@ fn path_of(file: &Path, below: Option<&str>) -> Result<String, CliError> {
 }
 
 /// A part of an address. Points alone would lead to another version.
-fn part(text: &str) -> Result<String, CliError> {
+pub(super) fn part(text: &str) -> Result<String, CliError> {
     match text {
         "" | "." | ".." => Err(CliError::Option(format!("{text:?} cannot be a part of an address: leave it out"))),
         text => Ok(percent::encode(text, NOT_UNRESERVED)),
@@ -103,7 +103,7 @@ fn part(text: &str) -> Result<String, CliError> {
 }
 
 /// The SHA-256 of a file in hex; it is at its beginning again afterwards.
-fn hashed(file: &mut File) -> std::io::Result<String> {
+pub(super) fn hashed(file: &mut File) -> std::io::Result<String> {
     let (mut context, mut part) = (Context::new(&SHA256), vec![0; 1 << 16]);
     loop {
         let length = file.read(&mut part)?;

@@ -133,4 +133,18 @@ pub(super) const RESOURCES: &[Resource] = &[
             ),
         ],
     },
+    Resource {
+        name: "files",
+        about: "Versions of generic files that a group published",
+        kind: Kind::Group,
+        columns: VERSIONS,
+        wide: &[],
+        verbs: &[
+            list("bowline.libraries.v1.GenericPackages.ListVersions", "libraries files list acme"),
+            delete(
+                "bowline.libraries.v1.GenericPackages.DeleteVersion",
+                "libraries files delete acme --package tool --version 1.2.0 --yes",
+            ),
+        ],
+    },
 ];

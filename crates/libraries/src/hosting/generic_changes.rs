@@ -2,7 +2,7 @@
 
 use bowline_contract::bowline::libraries::v1::GenericVersion;
 use bowline_contract::bowline::libraries::v1::rpc::files_host::DeleteVersion;
-use bowline_core::{Error, Result, Uidp};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_resources::kinds::PACKAGE_VERSION;
 use bowline_store::{Value, WriteTx};
@@ -39,26 +39,39 @@ impl Hosting {
     }
 }
 
-async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, (name, version): (&str, &str)) -> Result<()> {
+async fn delete(tx: &mut WriteTx, client: &HostClient, group: &Uidp, of: (&str, &str)) -> Result<()> {
+    let call = client.authorize_change::<DeleteVersion>(tx, group, named(group, of)).await?;
+    let changed = remove(tx, group, of, client.now()).await?;
+    client.visit.record(tx, &call, changed).await
+}
+
+fn named(group: &Uidp, (name, version): (&str, &str)) -> GenericVersion {
+    GenericVersion { parent: group.as_str().into(), package: name.into(), version: version.into(), file_count: 0 }
+}
+
+/// Removes a version of a group with its files.
+///
+/// # Errors
+/// NOT_FOUND: the group has no such version.
+pub(super) async fn remove(
+    tx: &mut WriteTx,
+    group: &Uidp,
+    (name, version): (&str, &str),
+    now: Micros,
+) -> Result<Changed<()>> {
     let missing = || Error::not_found(PACKAGE_VERSION, format!("{name}@{version}"));
-    let named = GenericVersion {
-        parent: group.as_str().into(),
-        package: name.into(),
-        version: version.into(),
-        ..GenericVersion::default()
-    };
-    let call = client.authorize_change::<DeleteVersion>(tx, group, named.clone()).await?;
     let language = Generic::LANGUAGE;
     let repository = repositories::find(tx, group.as_str(), language.number()).await?.ok_or_else(missing)?.uid;
     let sort_key = order_key(language.scheme(), version);
     let sql = "SELECT 1 FROM hosted_versions WHERE repository = $1 AND package = $2 AND sort_key = $3 AND version = $4";
     let params = [Value::from(repository.as_str()), name.into(), Value::from(sort_key.as_slice()), version.into()];
     tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.ok_or_else(missing)?;
-    let gone = versions::remove(tx, &repository, (name, &sort_key), client.now()).await?;
-    summaries::note_change(tx, (&repository, language), name, -gone, client.now()).await?;
-    let deleted = GenericVersion { file_count: i32::try_from(gone).unwrap_or(i32::MAX), ..named };
+    let gone = versions::remove(tx, &repository, (name, &sort_key), now).await?;
+    summaries::note_change(tx, (&repository, language), name, -gone, now).await?;
+    let deleted =
+        GenericVersion { file_count: i32::try_from(gone).unwrap_or(i32::MAX), ..named(group, (name, version)) };
     let changed = Changed::one(PACKAGE_VERSION, &repository, Some(&deleted), None::<&GenericVersion>, ());
-    client.visit.record(tx, &call, changed.with_event(group, &deleted)).await
+    Ok(changed.with_event(group, &deleted))
 }
 
 /// Refuses a further file of a version that has as many as it may have.

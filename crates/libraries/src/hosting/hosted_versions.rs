@@ -2,7 +2,9 @@
 //! same change by the protocol of the ecosystem does, and is recorded in the same form.
 
 use bowline_contract::bowline::libraries::v1 as own;
-use bowline_contract::bowline::libraries::v1::rpc::{cargo_packages, go_packages, java_packages, javascript_packages};
+use bowline_contract::bowline::libraries::v1::rpc::{
+    cargo_packages, generic_packages, go_packages, java_packages, javascript_packages,
+};
 use bowline_core::{Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, PageRequest, handler};
 use bowline_resources::list::timestamp;
@@ -10,9 +12,9 @@ use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
 
-use super::protocols::{Cargo, Go, Maven, Npm, Protocol};
+use super::protocols::{Cargo, Generic, Go, Maven, Npm, Protocol};
 use super::versions::{self, VersionRow};
-use super::{cargo_changes, go_changes, java_changes, javascript_versions};
+use super::{cargo_changes, generic_changes, go_changes, java_changes, javascript_versions};
 use crate::ecosystems::Language;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -29,6 +31,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .write::<cargo_packages::YankVersion>(handler!(yank))
         .write::<cargo_packages::UnyankVersion>(handler!(unyank))
         .write::<cargo_packages::DeleteVersion>(handler!(delete_crate))
+        .read::<generic_packages::ListVersions>(handler!(list::<Generic>))
+        .write::<generic_packages::DeleteVersion>(handler!(delete_generic))
 }
 
 fn shown(row: &VersionRow, group: &Uidp, language: Language) -> own::HostedVersion {
@@ -146,4 +150,10 @@ async fn delete_crate(tx: &mut WriteTx, call: &Authorized<own::HostedVersionRequ
     require_group(tx, group).await?;
     let name = Cargo::LANGUAGE.normalized(&request.package);
     cargo_changes::remove(tx, (group, &name, &request.version), call.now()).await
+}
+
+async fn delete_generic(tx: &mut WriteTx, call: &Authorized<own::HostedVersionRequest>) -> Result<Changed<()>> {
+    let (group, request) = (call.require_scope()?, call.request());
+    require_group(tx, group).await?;
+    generic_changes::remove(tx, group, (&request.package, &request.version), call.now()).await
 }
