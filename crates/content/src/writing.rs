@@ -137,8 +137,12 @@ impl Growing {
     /// Writes what has arrived; whether that was the end. Nothing at all means that the body broke off.
     fn write(mut self, arrived: &[Part]) -> Result<(Growing, bool), ContentError> {
         let written = self.write_all(arrived);
-        if let (Ok(_), Some(tail)) = (&written, &self.tail) {
-            tail.has_grown(self.size);
+        if written.is_ok() {
+            // Readers have the bytes before they are hashed: their last ones wait for the digest anyway.
+            if let Some(tail) = &self.tail {
+                tail.has_grown(self.size);
+            }
+            self.hash(arrived);
         }
         match written {
             Ok(true) => {
@@ -169,11 +173,17 @@ impl Growing {
             }
             self.hold.local.is_full.require_room()?;
             self.file.write_all(part)?;
-            if let Some(hasher) = &mut self.hasher {
+        }
+        Ok(false)
+    }
+
+    fn hash(&mut self, arrived: &[Part]) {
+        let Some(hasher) = &mut self.hasher else { return };
+        for part in arrived {
+            if let Part::Bytes(part) = part {
                 hasher.update(part);
             }
         }
-        Ok(false)
     }
 }
 
