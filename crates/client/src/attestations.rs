@@ -110,10 +110,12 @@ mod tests {
             { "publisher": { "kind": "https://accounts.example", "claims": claims },
               "attestations": [attestation("a"), attestation("b")] },
             { "publisher": { "kind": "unverified", "claims": null }, "attestations": [attestation("c")] },
+            // As an upstream names it, which no one verified.
+            { "publisher": { "kind": "GitHub", "repository": "acme/app", "claims": null }, "attestations": [attestation("d")] },
         ] });
         let signer = Some(("dana@acme.example", "https://accounts.example"));
         let read = FileStatement::of_python(&provenance).unwrap();
-        assert_eq!(read, [statement("a", signer), statement("b", signer), statement("c", None)]);
+        assert_eq!(read, [statement("a", signer), statement("b", signer), statement("c", None), statement("d", None)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod archives;
 mod attestations;
 mod cargo;
 mod digest;
+mod file_signatures;
 mod go;
 mod headers;
 mod limits;
@@ -21,9 +22,12 @@ use std::path::{Path, PathBuf};
 
 use bowline_formats::archive::ArchiveError;
 
-pub use attestations::{Attestation, npm_attestation, python_attestations, python_bundle};
+pub use attestations::{
+    Attestation, Provenance, npm_attestation, npm_attestations, python_attestations, python_bundle, python_provenance,
+};
 pub use cargo::{CARGO_ARCHIVE, CrateArchive, crate_archive};
 pub use digest::FileFacts;
+pub use file_signatures::{FileSignature, file_signature};
 pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_escaped, go_major, go_mod, is_go_version};
 pub use limits::MAX_METADATA;
 pub use maven::Pom;

@@ -74,8 +74,21 @@ impl TrustedRoot {
         if !matches!(bundle.content, SignatureContent::DsseEnvelope(_)) {
             return Err("it has no statement in an envelope".into());
         }
+        self.certified(&bundle, subject)
+    }
+
+    /// Who signed a file with that digest, by a bundle in JSON: the bytes themselves, or a statement about them.
+    ///
+    /// # Errors
+    /// Why it proves nothing.
+    pub fn file_signer(&self, bundle: &str, subject: &SubjectDigest) -> Result<CertifiedSigner, String> {
+        let bundle = Bundle::from_json(bundle).map_err(|error| error.to_string())?;
+        self.certified(&bundle, subject)
+    }
+
+    fn certified(&self, bundle: &Bundle, subject: &SubjectDigest) -> Result<CertifiedSigner, String> {
         let artifact = subject.artifact().map_err(|error| error.to_string())?;
-        let verified = self.verify(artifact, &bundle, VerificationPolicy::any_identity());
+        let verified = self.verify(artifact, bundle, VerificationPolicy::any_identity());
         let verified = verified.map_err(|error| error.to_string())?;
         let identity = verified.identity().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
         let issuer = verified.issuer().unwrap_or_default().to_owned();

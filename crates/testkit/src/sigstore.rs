@@ -130,15 +130,19 @@ impl Sigstore {
             "payload": STANDARD.encode(&payload),
             "signatures": [{ "sig": signature }],
         });
-        let entry = self.log.append(&entry_body(&envelope, &payload, &signature, &certificate), signer.at);
-        json!({
-            "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
-            "verificationMaterial": {
-                "certificate": { "rawBytes": STANDARD.encode(der(&certificate)) },
-                "tlogEntries": [entry],
-            },
-            "dsseEnvelope": envelope,
-        })
+        let entry = self.log.append("dsse", &entry_body(&envelope, &payload, &signature, &certificate), signer.at);
+        bundle_of(&certificate, &entry, "dsseEnvelope", &envelope)
+    }
+
+    /// A bundle of version 0.3 with a signature of the bytes themselves, as plugins of Maven and Gradle make it.
+    pub fn file_bundle(&self, signer: &Signer<'_>, bytes: &[u8]) -> Value {
+        let key = new_key();
+        let (certificate, digest) = (self.issue(signer, &key), hash(&[bytes]));
+        let signature = STANDARD.encode(sign(&key, bytes));
+        let entry = self.log.append("hashedrekord", &file_entry_body(&digest, &signature, &certificate), signer.at);
+        let digest = json!({ "algorithm": "SHA2_256", "digest": STANDARD.encode(digest) });
+        let signed = json!({ "messageDigest": digest, "signature": signature });
+        bundle_of(&certificate, &entry, "messageSignature", &signed)
     }
 
     /// The material of a bundle as an attestation object, in which publishers of Python packages send it (PEP 740).
@@ -182,6 +186,16 @@ impl Sigstore {
     }
 }
 
+/// A bundle whose signed member has this name.
+fn bundle_of(certificate: &Certificate, entry: &Value, name: &str, signed: &Value) -> Value {
+    let certificate = json!({ "rawBytes": STANDARD.encode(der(certificate)) });
+    json!({
+        "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
+        "verificationMaterial": { "certificate": certificate, "tlogEntries": [entry] },
+        name: signed,
+    })
+}
+
 /// An in-toto statement about one subject, with an empty predicate.
 pub fn statement(name: &str, digests: &[(&str, &str)], predicate_type: &str) -> Value {
     let digests: serde_json::Map<_, _> = digests.iter().map(|(name, hex)| ((*name).into(), json!(hex))).collect();
@@ -197,16 +211,19 @@ pub fn statement(name: &str, digests: &[(&str, &str)], predicate_type: &str) -> 
 fn entry_body(envelope: &Value, payload: &str, signature: &str, certificate: &Certificate) -> String {
     let sha256 = |text: &str| json!({ "algorithm": "sha256", "value": bowline_core::hex(&hash(&[text.as_bytes()])) });
     let pem = certificate.to_pem(LineEnding::LF).expect("a certificate encodes");
-    json!({
-        "apiVersion": "0.0.1",
-        "kind": "dsse",
-        "spec": {
-            "envelopeHash": sha256(&envelope.to_string()),
-            "payloadHash": sha256(payload),
-            "signatures": [{ "signature": signature, "verifier": STANDARD.encode(pem) }],
-        },
-    })
-    .to_string()
+    let signatures = json!([{ "signature": signature, "verifier": STANDARD.encode(pem) }]);
+    let hashes = (sha256(&envelope.to_string()), sha256(payload));
+    let spec = json!({ "envelopeHash": hashes.0, "payloadHash": hashes.1, "signatures": signatures });
+    json!({ "apiVersion": "0.0.1", "kind": "dsse", "spec": spec }).to_string()
+}
+
+/// What the log records about a signature of bytes: an entry of kind hashedrekord 0.0.1 in canonical JSON.
+fn file_entry_body(digest: &Hash, signature: &str, certificate: &Certificate) -> String {
+    let pem = certificate.to_pem(LineEnding::LF).expect("a certificate encodes");
+    let data = json!({ "hash": { "algorithm": "sha256", "value": bowline_core::hex(digest) } });
+    let signature = json!({ "content": signature, "publicKey": { "content": STANDARD.encode(pem) } });
+    json!({ "apiVersion": "0.0.1", "kind": "hashedrekord", "spec": { "data": data, "signature": signature } })
+        .to_string()
 }
 
 type Hash = [u8; 32];
@@ -235,8 +252,8 @@ impl Log {
         })
     }
 
-    /// Appends an entry and returns it with its promise and its proof.
-    fn append(&self, body: &str, at: i64) -> Value {
+    /// Appends an entry of a kind and returns it with its promise and its proof.
+    fn append(&self, kind: &str, body: &str, at: i64) -> Value {
         let mut leaves = self.leaves.lock().expect("no panic while the log is locked");
         let index = leaves.len();
         leaves.push(hash(&[&[0], body.as_bytes()]));
@@ -249,7 +266,7 @@ impl Log {
         json!({
             "logIndex": index.to_string(),
             "logId": { "keyId": STANDARD.encode(self.id()) },
-            "kindVersion": { "kind": "dsse", "version": "0.0.1" },
+            "kindVersion": { "kind": kind, "version": "0.0.1" },
             "integratedTime": at.to_string(),
             "inclusionPromise": { "signedEntryTimestamp": promise },
             "inclusionProof": {

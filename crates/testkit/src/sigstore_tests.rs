@@ -86,6 +86,20 @@ fn other_signers_artifacts_and_roots_do_not_verify() {
 }
 
 #[test]
+fn signatures_of_bytes_verify_by_their_digest() {
+    let sigstore = Sigstore::new();
+    let bundle = sigstore.file_bundle(&signer(IDENTITY), b"bytes");
+    let sha256 = bowline_core::hex(&hash(&[b"bytes"]));
+    verify_as(&sigstore, &bundle, &VerificationPolicy::new(IDENTITY, TOKENS), &sha256).expect("a verified signature");
+    let other = verify_as(&sigstore, &bundle, &VerificationPolicy::new(IDENTITY, TOKENS), SHA256);
+    assert!(matches!(other, Err(Error::ArtifactMismatch(_))), "{other:?}");
+    let mut forged = bundle.clone();
+    forged["messageSignature"]["signature"] =
+        sigstore.file_bundle(&signer(IDENTITY), b"bytes")["messageSignature"]["signature"].clone();
+    assert!(verify_as(&sigstore, &forged, &VerificationPolicy::new(IDENTITY, TOKENS), &sha256).is_err());
+}
+
+#[test]
 fn tampered_bundles_do_not_verify() {
     let sigstore = Sigstore::new();
     let entry = "/verificationMaterial/tlogEntries/0";
