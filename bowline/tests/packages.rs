@@ -64,6 +64,8 @@ mod reaching;
 mod support;
 #[path = "packages/trusted_publishing.rs"]
 mod trusted_publishing;
+#[path = "packages/upstream_attestations.rs"]
+mod upstream_attestations;
 #[path = "packages/upstream_faults.rs"]
 mod upstream_faults;
 #[path = "packages/upstreams.rs"]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 /// A server that trusts an instance of Sigstore.
-async fn trusting(engine: Engine, sigstore: &Sigstore) -> TestServer {
+pub(crate) async fn trusting(engine: Engine, sigstore: &Sigstore) -> TestServer {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     write!(file, "{}", sigstore.trusted_root()).expect("room for a file");
     TestServer::start_with(engine, |options| options.sigstore_trust_root = Some(file.path().to_owned())).await

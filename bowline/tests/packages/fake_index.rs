@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub(crate) documents: BTreeMap<String, Value>,
     /// By name.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// Statements about files, by path.
+    pub(crate) statements: BTreeMap<String, String>,
     /// Answered in place of pages.
     pub(crate) status: Option<u16>,
     pub(crate) fault: Option<Fault>,
@@ -195,6 +197,9 @@ impl FakeIndex {
 
     fn answer(&self, request: Request) -> Response {
         let (path, state) = (request.uri().path(), self.state());
+        if path.contains("/integrity/") || path.contains("/attestations/") {
+            return state.about_file(path, &header(&request, "if-none-match"));
+        }
         if let Some(name) = path.strip_prefix("/npm/").filter(|name| !name.contains(".tgz")) {
             return state.document(&name.replace("%2f", "/"), &header(&request, "if-none-match"));
         }
@@ -261,6 +266,18 @@ impl State {
             return StatusCode::NOT_MODIFIED.into_response();
         }
         ([("content-type", "application/json"), ("etag", tag.as_str())], text).into_response()
+    }
+
+    fn about_file(&self, path: &str, known: &str) -> Response {
+        if let Some(status) = self.status {
+            return StatusCode::from_u16(status).unwrap().into_response();
+        }
+        let Some(text) = self.statements.get(path) else { return StatusCode::NOT_FOUND.into_response() };
+        let tag = format!("\"{}\"", sha256(text.as_bytes()));
+        if known == tag {
+            return StatusCode::NOT_MODIFIED.into_response();
+        }
+        ([("content-type", "application/json"), ("etag", tag.as_str())], text.clone()).into_response()
     }
 
     fn file(&self, name: &str, path: &str) -> Response {

@@ -17,6 +17,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("issuer"),
             value("source_repository"),
             value("build_config"),
+            value("subject_sha256"),
         ],
     },
     TableDeclaration {

@@ -28,18 +28,29 @@ impl PackageHosts {
         read: impl FnOnce() -> Result<Vec<Attestation>, String> + Send + 'static,
         subject: SubjectDigest,
     ) -> Result<Vec<FileAttestation>, Refused> {
-        let root = self.trusted_root.clone();
-        // Documents of others take memory, and signatures processor time: on a thread that may wait, and not on many.
-        let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
-        let verifying = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            let attestations = read().map_err(|why| Refused::bad(line(&why)))?;
+        let verifying = self.in_turn(move |root| {
+            let attestations = read().map_err(|why| line(&why))?;
             if attestations.iter().map(|attestation| attestation.document.len()).sum::<usize>() > STATEMENTS {
-                return Err(Refused::bad(format!("the attestations have more than {STATEMENTS} bytes")));
+                return Err(format!("the attestations have more than {STATEMENTS} bytes"));
             }
-            attestations.into_iter().map(|attestation| verified(attestation, root.as_deref(), &subject)).collect()
+            attestations.into_iter().map(|attestation| verified(attestation, root, &subject)).collect()
         });
-        verifying.await.map_err(Error::internal)?
+        verifying.await?.map_err(Refused::bad)
+    }
+
+    /// Does work with statements of others, which take memory and signatures processor time: on a thread that may wait, and not
+    /// on many. It is given the trusted root, if there is one.
+    pub(crate) async fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Option<&TrustedRoot>) -> T + Send + 'static,
+    ) -> Result<T, Refused> {
+        let root = self.trusted_root.clone();
+        let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
+        let working = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(root.as_deref())
+        });
+        Ok(working.await.map_err(Error::internal)?)
     }
 
     /// What is said to those who publish statements that no one can verify here.
@@ -60,24 +71,29 @@ impl PackageHosts {
         let _turn = self.whole.acquire().await.map_err(Error::internal)?;
         let writing = tokio::task::spawn_blocking(move || Ok::<_, Refused>(rendered(&write(&attestations)?)?));
         let mut response = page(headers, media_type, writing.await.map_err(Error::internal)??);
-        set(&mut response, STATE, if is_verified { "verified" } else { "unverified" });
+        set(&mut response, STATE, state(is_verified));
         Ok(response)
     }
 }
 
+/// Whether all statements of a response were verified, for machines.
+fn state(is_verified: bool) -> &'static str {
+    if is_verified { "verified" } else { "unverified" }
+}
+
 /// A statement with who signed it.
-fn verified(
-    Attestation { predicate_type, document, bundle }: Attestation,
+///
+/// # Errors
+/// It does not verify, as a sentence.
+pub(crate) fn verified(
+    Attestation { predicate_type, document, bundle, is_certified: _ }: Attestation,
     root: Option<&TrustedRoot>,
     subject: &SubjectDigest,
-) -> Result<FileAttestation, Refused> {
+) -> Result<FileAttestation, String> {
     let signer = root.map(|root| root.signer(&bundle, subject)).transpose().map_err(|why| {
-        Refused::bad(format!(
-            "the attestation {predicate_type} does not verify by the trusted root of this server: {}",
-            line(&why)
-        ))
+        format!("the attestation {predicate_type} does not verify by the trusted root of this server: {}", line(&why))
     })?;
-    Ok(FileAttestation { predicate_type, document, signer })
+    Ok(FileAttestation { predicate_type, document, signer, subject_sha256: String::new() })
 }
 
 /// The JSON of a stored statement as it is: clients read it, and nothing here does.

@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::PackageHosts;
 use crate::upstreams::UpstreamClient;
-use crate::{cargo, go, java, javascript, python};
+use crate::{cargo, go, java, javascript, python, upstream_attestations};
 
 /// Requests to upstreams under way in this process, and for one organization.
 const REQUESTS: usize = 512;
@@ -280,6 +280,9 @@ impl PackageHosts {
 /// What an upstream answers for a package. A failure is logged.
 async fn requested(hosts: &PackageHosts, ask: &Ask) -> Answer {
     let answered = match ask.language {
+        _ if ask.statements.is_some() => {
+            upstream_attestations::answer(hosts, ask, ask.statements.as_deref().unwrap_or_default()).await
+        }
         Language::Python => python::documents::answer(hosts, ask).await,
         Language::JavaScript => javascript::upstream_documents::answer(hosts, ask).await,
         Language::Java => java::upstream_lists::answer(hosts, ask).await,
@@ -313,7 +316,7 @@ pub(crate) async fn requested_page(
 }
 
 /// Why an upstream gave no page, for the log.
-fn in_log(error: FetchError) -> String {
+pub(crate) fn in_log(error: FetchError) -> String {
     format!("{error} ({})", error.reason())
 }
 

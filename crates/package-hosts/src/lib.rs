@@ -24,6 +24,7 @@ mod python;
 mod storing;
 mod targets;
 mod trusted_publishing;
+mod upstream_attestations;
 mod upstreams;
 
 use std::sync::Arc;

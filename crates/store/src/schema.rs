@@ -366,4 +366,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0067_hosted_package_list.sql"),
         postgres: include_str!("../migrations/postgres/0067_hosted_package_list.sql"),
     },
+    Migration {
+        version: 72,
+        name: "java_signatures",
+        sqlite: include_str!("../migrations/sqlite/0072_java_signatures.sql"),
+        postgres: include_str!("../migrations/postgres/0072_java_signatures.sql"),
+    },
 ];

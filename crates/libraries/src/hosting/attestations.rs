@@ -12,8 +12,9 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use super::package::{Which, hosted, repository};
 use super::protocols::Protocol;
 use super::publishing::NewFile;
+use super::upstream_statements::{self, UpstreamStatements};
 use super::views::View;
-use super::{FileName, HostClient, HostError, Hosting};
+use super::{FileName, HostClient, HostError, Hosting, Lookup};
 
 /// How the type of each kind of provenance begins.
 const PROVENANCE: &str = "https://slsa.dev/provenance/";
@@ -27,6 +28,8 @@ pub struct FileAttestation {
     pub document: String,
     /// Who signed it; absent if it was not verified.
     pub signer: Option<CertifiedSigner>,
+    /// SHA-256 of the file beside it, if the file that it came with is a signature of that; else empty.
+    pub subject_sha256: String,
 }
 
 impl FileAttestation {
@@ -51,7 +54,8 @@ impl FileAttestation {
         let signer = row.opt_text(2)?.zip(row.opt_text(3)?);
         let signer =
             signer.map(|(identity, issuer)| CertifiedSigner { identity, issuer, source_repository, build_config });
-        Ok(FileAttestation { predicate_type: row.text(0)?, document: row.text(1)?, signer })
+        let (predicate_type, document, subject_sha256) = (row.text(0)?, row.text(1)?, row.text(6)?);
+        Ok(FileAttestation { predicate_type, document, signer, subject_sha256 })
     }
 }
 
@@ -59,45 +63,64 @@ fn is_provenance(predicate_type: &str) -> bool {
     predicate_type.starts_with(PROVENANCE)
 }
 
+/// Statements about a file, by where that comes from.
+#[derive(Debug)]
+pub enum Attestations {
+    /// Of a file that a group published, by predicate type.
+    Hosted(Vec<FileAttestation>),
+    /// Of a file of an upstream, which says so.
+    Upstream(UpstreamStatements),
+}
+
 impl Hosting {
-    /// The statements about a file of a version that a group of a view published, by predicate type. No policy withholds them.
+    /// The statements about a file of a version of a view. No policy withholds them.
     ///
     /// # Errors
-    /// The caller may not read there, or there are none.
+    /// The caller may not read there, there are none, or the upstream of the package cannot be asked.
     pub async fn attestations<P: Protocol>(
         &self,
         client: &HostClient,
         path: Option<&str>,
         (package, version, file): (&str, &str, &str),
-    ) -> std::result::Result<Vec<FileAttestation>, HostError> {
-        let name = FileName { name: file.into(), digest: None };
-        let of = (client.clone(), path.map(str::to_owned), P::LANGUAGE.normalized(package), version.to_owned(), name);
+    ) -> std::result::Result<Lookup<Attestations>, HostError> {
+        let named = FileName { name: file.into(), digest: None };
+        let package = P::LANGUAGE.normalized(package);
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), package, version.to_owned(), named);
         let read = self.pipeline.db.read(move |tx| {
-            let (client, path, package, version, named) = of.clone();
+            let (hosting, client, path, package, version, named) = of.clone();
             Box::pin(async move {
                 let view = View::open::<P>(tx, &client, path.as_deref()).await?;
-                let absent = || {
-                    Error::new(
-                        Reason::NotFound,
-                        format!("{} of {package} {version} has no attestations here", named.name),
+                let Some(repository) = repository(tx, &view, &package).await? else {
+                    return upstream_statements::find::<P>(
+                        tx,
+                        &hosting,
+                        &view,
+                        (&package, &version, &named),
+                        client.now(),
                     )
+                    .await;
                 };
-                let repository = repository(tx, &view, &package).await?.ok_or_else(absent)?.uid;
-                let package = hosted(tx, &repository, &package, Which::Named(&named.name)).await?;
-                let file = package
+                let absent = || absent(&named.name, &package, &version);
+                let found = hosted(tx, &repository.uid, &package, Which::Named(&named.name)).await?;
+                let file = found
                     .file(&named)
                     .filter(|file| P::LANGUAGE.is_same_version(&file.version, &version) && file.is_of(view.moment));
-                let found = of_file(tx, &repository, &package.name, &file.ok_or_else(absent)?.name).await?;
-                if found.is_empty() { Err(absent().into()) } else { Ok::<_, HostError>(found) }
+                let found = of_file(tx, &repository.uid, &found.name, &file.ok_or_else(absent)?.name).await?;
+                if found.is_empty() { Err(absent().into()) } else { Ok(Lookup::Here(Attestations::Hosted(found))) }
             })
         });
         read.await
     }
 }
 
+/// The refusal where a file has no statements.
+pub(super) fn absent(file: &str, package: &str, version: &str) -> Error {
+    Error::new(Reason::NotFound, format!("{file} of {package} {version} has no attestations here"))
+}
+
 async fn of_file(tx: &mut ReadTx, repository: &Uidp, package: &str, file: &str) -> Result<Vec<FileAttestation>> {
-    let sql =
-        "SELECT predicate_type, document, identity, issuer, source_repository, build_config FROM hosted_attestations
+    let sql = "SELECT predicate_type, document, identity, issuer, source_repository, build_config, subject_sha256
+         FROM hosted_attestations
                WHERE repository = $1 AND package = $2 AND file = $3 ORDER BY predicate_type";
     tx.query(sql, &[Value::from(repository.as_str()), Value::from(package), Value::from(file)], FileAttestation::read)
         .await
@@ -134,8 +157,8 @@ pub(super) async fn insert(
 ) -> Result<()> {
     let sql =
         "INSERT INTO hosted_attestations (repository, package, file, predicate_type, sort_key, document, identity,
-                                                issuer, source_repository, build_config, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+                                                issuer, source_repository, build_config, created_at, subject_sha256)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     for attestation in &file.attestations {
         let of_signer = |text: fn(&CertifiedSigner) -> &str| attestation.signer.as_ref().map(text);
         let params = [
@@ -150,6 +173,7 @@ pub(super) async fn insert(
             Value::from(of_signer(|signer| &signer.source_repository).unwrap_or_default()),
             Value::from(of_signer(|signer| &signer.build_config).unwrap_or_default()),
             Value::Int(now),
+            Value::from(&attestation.subject_sha256),
         ];
         tx.execute(sql, &params).await?;
     }

@@ -7,12 +7,10 @@ use bowline_contract::bowline::libraries::v1::{MavenPlugin, UpstreamDocument, Up
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Vault;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use bowline_versions::order_key;
 use prost::Message as _;
 
 use super::Hosting;
 use super::encoded::files_named;
-use super::files::Checksums;
 use super::go_times;
 use super::memory::{self, Outcome};
 use super::package_file::PackageFile;
@@ -27,6 +25,10 @@ const SECOND: Micros = 1_000_000;
 const FRESH: Micros = 300 * SECOND;
 /// How long a document is used whose upstream cannot be asked.
 const USABLE: Micros = 7 * 24 * 3600 * SECOND;
+/// What entity tags begin with as they are stored: what this version of the server reads of pages. A page without it was read before
+/// more of pages was, and is requested whole again: its upstream would confirm it unchanged. The last change was which statements
+/// upstreams have about files.
+const FORMAT: &str = "1 ";
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -78,6 +80,8 @@ pub struct Ask {
     pub last_modified: String,
     /// Whether an old answer can be used if this one takes long.
     pub is_answered: bool,
+    /// Address of the statements about a file that are requested in place of the package; absent for that itself.
+    pub statements: Option<String>,
 }
 
 impl Ask {
@@ -88,7 +92,7 @@ impl Ask {
     ) -> Ask {
         let is_answered = head.is_some();
         let (etag, last_modified) = head.map(|head| (head.etag, head.last_modified)).unwrap_or_default();
-        Ask { upstream, language, package: package.into(), etag, last_modified, is_answered }
+        Ask { upstream, language, package: package.into(), etag, last_modified, is_answered, statements: None }
     }
 }
 
@@ -134,13 +138,10 @@ pub(super) const HEAD: &str = "etag, last_modified, serial, length(document) + l
 
 impl DocumentHead {
     fn read(row: &Row<'_>) -> Result<DocumentHead> {
-        Ok(DocumentHead {
-            etag: row.text(0)?,
-            last_modified: row.text(1)?,
-            serial: row.int(2)?,
-            length: row.int(3)?,
-            fetched_at: row.int(4)?,
-        })
+        let (stored, last_modified) = (row.text(0)?, row.text(1)?);
+        let known = stored.strip_prefix(FORMAT).map(|etag| (etag.to_owned(), last_modified));
+        let (etag, last_modified) = known.unwrap_or_default();
+        Ok(DocumentHead { etag, last_modified, serial: row.int(2)?, length: row.int(3)?, fetched_at: row.int(4)? })
     }
 
     pub(super) fn is_fresh(&self, now: Micros) -> bool {
@@ -172,9 +173,6 @@ impl DocumentRow {
 
     pub(super) fn files(&self, language: Language) -> Vec<PackageFile> {
         let file = |file: &UpstreamFile| PackageFile {
-            name: file.name.clone(),
-            version: file.version.clone(),
-            sort_key: order_key(language.scheme(), &file.version),
             license: file.license.clone(),
             size: u64::try_from(file.size_bytes).ok().filter(|size| *size > 0),
             digest: match file.sha512.as_str() {
@@ -185,10 +183,10 @@ impl DocumentRow {
             requires_python: file.requires_python.clone(),
             uploaded_at: Some(file.upload_micros.max(file.first_seen_micros)).filter(|micros| *micros > 0),
             yanked: file.yanked.then(|| file.yanked_reason.clone()),
-            is_malware: false,
-            is_stored: false,
             url: file.url.clone(),
-            checksums: Checksums::default(),
+            provenance_url: file.provenance_url.clone(),
+            provenance_type: file.provenance_type.clone(),
+            ..PackageFile::unfetched(language, &file.version, &file.name)
         };
         self.document.files.iter().filter(|file| !file.gone).map(file).collect()
     }
@@ -201,6 +199,11 @@ impl DocumentRow {
     /// Plugins of Maven, if the package is a group of them.
     pub(super) fn plugins(&self) -> &[MavenPlugin] {
         &self.document.plugins
+    }
+
+    /// The statements about a file, if this is no package; empty where the upstream has none.
+    pub(super) fn into_statements(self) -> String {
+        self.document.statements
     }
 
     /// Tags with the versions that they stand for.
@@ -335,7 +338,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
     };
     let before = find(tx, uid, &ask.package).await?;
     if before.is_none() {
-        room::make(tx, uid, ask.language).await?;
+        room::make(tx, uid, ask.language, ask.statements.is_some()).await?;
     }
     if let Some(before) = &before
         && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
@@ -367,11 +370,11 @@ async fn insert(
                  fetched_at = excluded.fetched_at, manifests = excluded.manifests";
     let mut document = new.document.clone();
     go_times::complete(tx, ask, before, &mut document, now).await?;
-    let document = document.encode_to_vec();
+    let (document, etag) = (document.encode_to_vec(), format!("{FORMAT}{}", new.etag));
     let params = [
         Value::from(ask.upstream.uid.as_str()),
         Value::from(&ask.package),
-        Value::from(&new.etag),
+        Value::from(&etag),
         Value::from(&new.last_modified),
         Value::Int(new.serial),
         Value::from(&document),

@@ -48,7 +48,7 @@ mod tests {
         };
         let files = vec![file("a-1.tgz", "1"), file("a-10.tgz", "10"), file("a-1.tgz", "1.0"), file("", "2")];
         let tags = [("latest".to_owned(), "a-1.tgz".to_owned())].into();
-        UpstreamDocument { files, tags, plugins: Vec::new() }
+        UpstreamDocument { files, tags, ..UpstreamDocument::default() }
     }
 
     #[test]

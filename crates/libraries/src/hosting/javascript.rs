@@ -60,7 +60,7 @@ pub struct PackumentVersion {
     pub is_as_described: bool,
     /// What those who install it are warned of.
     pub deprecated: Option<String>,
-    /// Predicate type of its provenance, if that is here and was verified; else empty.
+    /// Predicate type of its provenance: of a package of a group if that was verified, of an upstream as that says; else empty.
     pub provenance: String,
 }
 
@@ -157,10 +157,6 @@ impl PageContent for Packument {
             let manifests = Manifests::Packed(documents::manifests(tx, repository, name).await?);
             (sha512s_of_files(&package), manifests, package.tags.clone(), None)
         };
-        let mut provenance = HashMap::new();
-        if package.is_hosted() {
-            provenance = attestations::verified_provenance(tx, repository, name).await?;
-        }
         let refused = gate.refused(&package, now)?;
         let mut packument = Packument {
             name: name.clone(),
@@ -176,7 +172,9 @@ impl PageContent for Packument {
             });
             packument.add(file, sha512s.remove(&file.version), withheld)?;
         }
-        packument.set_provenance(&mut provenance);
+        if package.is_hosted() {
+            packument.set_provenance(&mut attestations::verified_provenance(tx, repository, name).await?);
+        }
         packument.set_tags(tags);
         Ok(packument)
     }
@@ -223,7 +221,7 @@ impl Packument {
             // Of a file that is stored and has changed at the upstream since, the document says nothing.
             is_as_described: self.manifests.are_of(file),
             deprecated: file.yanked.clone(),
-            provenance: String::new(),
+            provenance: file.provenance_type.clone(),
         });
         Ok(())
     }

@@ -52,6 +52,7 @@ mod stored_packages;
 mod summaries;
 mod tags;
 mod upstream_files;
+mod upstream_statements;
 pub mod upstreams;
 mod versions;
 mod views;
@@ -68,7 +69,7 @@ use bowline_store::{StoreError, WriteTx};
 
 use crate::policy::decide::{Refusal, Vulnerability};
 
-pub use attestations::FileAttestation;
+pub use attestations::{Attestations, FileAttestation};
 pub use bowline_contract::bowline::libraries::v1::{
     MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
@@ -98,6 +99,7 @@ pub use serving::{File, FileName};
 pub use snapshots::SNAPSHOT;
 pub(crate) use stored_packages::{PackageReader, StoredPackage, StoredVersion};
 pub use upstream_files::{FetchedFacts, MissingFile};
+pub use upstream_statements::UpstreamStatements;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = hosted_versions::register(python_versions::register(handlers));

@@ -331,6 +331,8 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str, which
             is_stored: true,
             url: String::new(),
             checksums: Checksums::default(),
+            provenance_url: String::new(),
+            provenance_type: String::new(),
         })
     };
     let files = tx.query(&sql.text, &sql.params, read).await?;

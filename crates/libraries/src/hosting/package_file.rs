@@ -31,6 +31,9 @@ pub(super) struct PackageFile {
     /// Address of its bytes at the upstream.
     pub(super) url: String,
     pub(super) checksums: Checksums,
+    /// Of an upstream, where that names provenance of this very file: its address for Python, its predicate type for npm; else empty.
+    pub(super) provenance_url: String,
+    pub(super) provenance_type: String,
 }
 
 impl PackageFile {
@@ -51,6 +54,8 @@ impl PackageFile {
             is_stored: false,
             url: String::new(),
             checksums: Checksums::default(),
+            provenance_url: String::new(),
+            provenance_type: String::new(),
         }
     }
 

@@ -45,7 +45,7 @@ pub struct ProjectFile {
     pub uploaded_at: Option<Micros>,
     /// Why installers should pass over it: a policy withholds it, or who published it withdrew it.
     pub yanked: Option<String>,
-    /// Whether there are statements about it here.
+    /// Whether there are statements about it: here, or as its upstream says.
     pub is_attested: bool,
 }
 
@@ -160,7 +160,7 @@ fn project(package: &Package, gate: &Gate, now: Micros) -> Result<Project, HostE
             requires_python: file.requires_python.clone(),
             uploaded_at: file.uploaded_at,
             yanked: withheld.or_else(|| file.yanked.clone()),
-            is_attested: false,
+            is_attested: !file.provenance_url.is_empty(),
         });
     }
     Ok(project)

@@ -8,23 +8,36 @@ use crate::ecosystems::Language;
 /// Documents of an upstream, and how many are forgotten at once where there are as many.
 const DOCUMENTS: i64 = 10_000;
 const FORGOTTEN: i64 = 100;
+/// Documents beside them that have the statements about a file.
+const STATEMENTS: i64 = 1000;
 /// Which documents of Go are forgotten first.
 const GO_FIRST: &str = "CASE WHEN d.package LIKE '%@%' THEN 0 WHEN EXISTS (SELECT 1 FROM upstream_files f
   WHERE f.upstream = d.upstream AND f.package = d.package) THEN 2 ELSE 1 END,";
 
 /// Forgets the documents that were confirmed longest ago where an upstream has as many as it may: readers choose the names. Of
 /// Go, those of single versions go first, and lists of modules in use last: they say since when versions are known.
-pub(super) async fn make(tx: &mut WriteTx, upstream: &Uidp, language: Language) -> Result<()> {
-    let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 LIMIT $2) AS stored";
-    let params = [Value::from(upstream.as_str()), Value::Int(DOCUMENTS)];
-    let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
-    if count < DOCUMENTS {
+///
+/// Statements about files, which may be long, have room of their own.
+pub(super) async fn make(tx: &mut WriteTx, upstream: &Uidp, language: Language, of_statements: bool) -> Result<()> {
+    // The space is in no name of a package.
+    let which = if of_statements { "package LIKE '% %'" } else { "package NOT LIKE '% %'" };
+    let (most, order) = match language {
+        _ if of_statements => (STATEMENTS, ""),
+        Language::Go => (DOCUMENTS, GO_FIRST),
+        _ => (DOCUMENTS, ""),
+    };
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 AND {which} LIMIT $2) AS stored"
+    );
+    let params = [Value::from(upstream.as_str()), Value::Int(most)];
+    let count = tx.query_opt(&sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
+    if count < most {
         return Ok(());
     }
-    let first = if language == Language::Go { GO_FIRST } else { "" };
     let sql = format!(
         "DELETE FROM upstream_documents WHERE upstream = $1 AND package IN
-           (SELECT d.package FROM upstream_documents d WHERE d.upstream = $1 ORDER BY {first} d.fetched_at LIMIT $2)"
+           (SELECT d.package FROM upstream_documents d WHERE d.upstream = $1 AND d.{which}
+            ORDER BY {order} d.fetched_at LIMIT $2)"
     );
     tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(FORGOTTEN)]).await?;
     Ok(())

@@ -124,6 +124,8 @@ impl StoredFile {
             is_stored: true,
             url: String::new(),
             checksums: self.checksums,
+            provenance_url: String::new(),
+            provenance_type: String::new(),
         }
     }
 }

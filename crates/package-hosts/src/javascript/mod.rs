@@ -18,7 +18,10 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_core::Error;
 use bowline_fronts::request::is_shown;
-use bowline_libraries::hosting::{FileName, HostClient, HostError, Npm, Packument, RenderedPage};
+use bowline_libraries::hosting::{
+    Attestations, FileName, HostClient, HostError, Npm, Packument, RenderedPage, UpstreamStatements,
+};
+use bowline_packages::Attestation;
 use serde_json::{Value, json};
 
 use crate::PackageHosts;
@@ -149,15 +152,25 @@ impl PackageHosts {
 
     /// What is attested of a version, with who signed it where that was verified.
     async fn javascript_attestations(
-        &self,
+        self: &Arc<Self>,
         client: &HostClient,
         headers: &HeaderMap,
         scope: Option<&str>,
         (name, version): (&str, &str),
     ) -> Result<Response, Refused> {
         let file = javascript_file(name, version);
-        let attestations = self.hosting.attestations::<Npm>(client, scope, (name, version, &file)).await?;
-        self.shown_attestations(headers, documents::FULL, attestations, documents::attestations).await
+        let look = || self.hosting.attestations::<Npm>(client, scope, (name, version, &file));
+        let (attestations, stale) = match self.until_here(look).await? {
+            Attestations::Hosted(attestations) => (attestations, None),
+            Attestations::Upstream(of) => {
+                let stale = of.stale;
+                (self.verified_statements(of, upstream_statements).await?.0, stale)
+            }
+        };
+        let mut response =
+            self.shown_attestations(headers, documents::FULL, attestations, documents::attestations).await?;
+        note_age(&mut response, stale);
+        Ok(response)
     }
 
     /// A package with all its versions. No one waits for a turn while an upstream is asked.
@@ -223,6 +236,12 @@ impl PackageHosts {
     fn javascript_base(&self, scope: Option<&str>) -> String {
         format!("{}/javascript{}", self.url, at_scope(scope))
     }
+}
+
+/// The statements that an upstream has about a version.
+fn upstream_statements(of: &UpstreamStatements) -> Result<(Vec<Attestation>, ()), String> {
+    let sha512 = of.digest.strip_prefix("sha512:").ok_or("the file has no SHA-512 that they could be about")?;
+    Ok((bowline_packages::npm_attestations(&of.text, &of.package, &of.version, sha512)?, ()))
 }
 
 /// Name of the file of a version.

@@ -29,6 +29,8 @@ const VERSIONS: usize = 100_000;
 const TIMES: usize = VERSIONS + 10;
 const TAGS: usize = 1000;
 const VERSION: usize = 1 << 20;
+/// Characters of the kind of a statement.
+const PREDICATE_TYPE: usize = 256;
 /// How the version ends that the public registry leaves in place of a malicious package.
 const HELD: &str = "-security";
 
@@ -128,6 +130,7 @@ fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile,
         license,
         yanked: is_deprecated,
         yanked_reason: warning,
+        provenance_type: provenance_type(dist),
         ..UpstreamFile::default()
     };
     let manifest = UpstreamManifest {
@@ -139,6 +142,14 @@ fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile,
         signatures: dist.get("signatures").filter(|value| value.is_array()).map(Value::to_string).unwrap_or_default(),
     };
     Some((file, manifest))
+}
+
+/// The kind of provenance that an upstream says to have; empty if it says nothing that names a kind.
+fn provenance_type(dist: &Value) -> String {
+    let attestations = &dist["attestations"];
+    let kind = attestations["provenance"]["predicateType"].as_str().unwrap_or_default();
+    let is_plain = kind.len() <= PREDICATE_TYPE && kind.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_plain && attestations["url"].is_string() { kind.to_owned() } else { String::new() }
 }
 
 fn is_sha1(text: &str) -> bool {
@@ -176,7 +187,7 @@ fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
         files.push(UpstreamFile { name, url, upload_micros, ..file });
         manifests.push(manifest);
     }
-    new.document = UpstreamDocument { files, tags, plugins: Vec::new() };
+    new.document = UpstreamDocument { files, tags, ..UpstreamDocument::default() };
     new.manifests = PackedManifests::pack(&UpstreamManifests { manifests }).map_err(|error| error.to_string())?;
     Ok(new)
 }
@@ -220,13 +231,16 @@ mod tests {
     #[test]
     fn a_document_has_the_versions_that_can_be_pinned() {
         let of = |dist: Value| version(json!({ "dist": dist }));
+        let attestations = json!({ "url": "https://b.example/x", "provenance": { "predicateType": "https://x/v1" } });
+        let mut attested = version(json!({}))["dist"].clone();
+        attested["attestations"] = attestations.clone();
         let document = json!({
             "name": "@a/b",
             "dist-tags": { "latest": "1.0.0", "bad": 7 },
             "time": { "modified": "2023-11-14T22:13:21Z", "1.0.0": "2023-11-14T22:13:20.000Z", "1.1.0": "x" },
             "versions": {
                 "1.0.0": version(json!({ "deprecated": "it\nbroke" })),
-                "1.1.0": version(json!({})),
+                "1.1.0": version(json!({ "dist": attested })),
                 "1.2.0": of(json!({ "tarball": "x.tgz", "shasum": "ab" })),
                 "1.3.0": of(json!({ "integrity": integrity() })),
                 "1.4.0": of(json!({ "tarball": "file:///etc/passwd", "integrity": integrity() })),
@@ -246,6 +260,15 @@ mod tests {
         assert_eq!((first.yanked, first.yanked_reason.as_str()), (true, "it broke"));
         assert_eq!((first.upload_micros, new.document.files[1].upload_micros), (1_700_000_000_000_000, 0));
         assert_eq!(first.sha512, hex(&[7; 64]));
+        let kinds: Vec<&str> = new.document.files.iter().map(|file| file.provenance_type.as_str()).collect();
+        assert_eq!(kinds, ["", "https://x/v1"]);
+        for (member, value) in
+            [("url", json!(null)), ("provenance", json!(1)), ("provenance", json!({ "predicateType": "a b" }))]
+        {
+            let mut other = attestations.clone();
+            other[member] = value;
+            assert_eq!(provenance_type(&json!({ "attestations": other })), "", "{other}");
+        }
         let mut manifests = Vec::new();
         let read = new.manifests.each(|manifest| {
             manifests.push(manifest);

@@ -13,7 +13,7 @@ use bowline_libraries::hosting::{Answer, Ask, NewDocument, PackedManifests, Upst
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use serde::Deserialize;
-use url::Url;
+use url::{Origin, Url};
 
 use super::upload::is_file_name;
 use crate::PackageHosts;
@@ -21,6 +21,8 @@ use crate::fetching::{self, line, text_of};
 
 /// JSON first: only it says when files were uploaded, which cooldowns need.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
+/// Maximum bytes of the address of provenance.
+const ADDRESS: usize = 1024;
 /// Maximum number of files of a page.
 const FILES: usize = 100_000;
 
@@ -43,18 +45,31 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let is_json = text(header::CONTENT_TYPE).split(';').next().is_some_and(|kind| kind.trim().ends_with("json"));
     let body = fetching::page(opened).await?;
     let package = ask.package.clone();
+    let home = Url::parse(&ask.upstream.url).map_err(|error| error.to_string())?.origin();
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        if is_json {
-            of_json(&body, &url, &package)
+        let mut read = if is_json {
+            of_json(&body, &url, &package)?
         } else {
-            Ok(of_html(&String::from_utf8_lossy(&body), &url, &package))
+            of_html(&String::from_utf8_lossy(&body), &url, &package)
+        };
+        for file in &mut read.files {
+            require_origin(&home, &mut file.provenance_url);
         }
+        Ok::<_, String>(read)
     });
     let read = reading.await.map_err(|error| error.to_string())??;
     (new.document.files, new.is_quarantined) = (read.files, read.is_quarantined);
     Ok(Answer::Document(new))
+}
+
+/// Drops the address of provenance that is not at the origin of the index itself: a page cannot have this server request anything
+/// else beside files.
+fn require_origin(home: &Origin, address: &mut String) {
+    if !address.is_empty() && Url::parse(address).map(|url| url.origin()).as_ref() != Ok(home) {
+        address.clear();
+    }
 }
 
 /// What a page says.
@@ -101,6 +116,8 @@ struct File {
     core_metadata: Metadata,
     #[serde(default)]
     data_dist_info_metadata: Metadata,
+    #[serde(default)]
+    provenance: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -161,6 +178,7 @@ fn of_json(body: &[u8], base: &Url, package: &str) -> Result<ReadPage, String> {
             yanked,
             yanked_reason: reason,
             metadata_sha256: digest.unwrap_or_default(),
+            provenance_url: file.provenance.unwrap_or_default(),
             ..UpstreamFile::default()
         };
         usable(facts, base, package)
@@ -226,6 +244,7 @@ fn link(tag: &Tag) -> Option<UpstreamFile> {
         yanked: yanked.is_some(),
         yanked_reason: yanked.unwrap_or_default(),
         metadata_sha256: digest.unwrap_or_default().to_owned(),
+        provenance_url: attribute("data-provenance").unwrap_or_default(),
         ..UpstreamFile::default()
     })
 }
@@ -238,10 +257,13 @@ fn usable(file: UpstreamFile, base: &Url, package: &str) -> Option<UpstreamFile>
     {
         return None;
     }
-    let url = base.join(&file.url).ok().filter(|url| matches!(url.scheme(), "https" | "http"))?;
+    let whole = |text: &str| base.join(text).ok().filter(|url| matches!(url.scheme(), "https" | "http"));
+    let url = whole(&file.url)?;
+    let provenance = Some(&file.provenance_url).filter(|text| !text.is_empty() && text.len() <= ADDRESS);
     Some(UpstreamFile {
         version,
         url: url.into(),
+        provenance_url: provenance.and_then(|text| whole(text)).map(String::from).unwrap_or_default(),
         requires_python: line(&file.requires_python),
         yanked_reason: line(&file.yanked_reason),
         ..file
@@ -268,7 +290,8 @@ mod tests {
               "hashes": { "sha256": sha }, "size": 7, "upload-time": "2023-11-14T22:13:20Z", "requires-python": ">=3.9",
               "yanked": "it\nbroke", "core-metadata": { "sha256": sha }, "provenance": null },
             { "filename": "foo-bar-1.1.tar.gz", "url": "https://b.example/foo-bar-1.1.tar.gz",
-              "hashes": { "sha256": sha }, "yanked": false, "core-metadata": true, "requires-python": null },
+              "hashes": { "sha256": sha }, "yanked": false, "core-metadata": true, "requires-python": null,
+              "provenance": "/integrity/foo-bar/1.1/foo-bar-1.1.tar.gz/provenance" },
             { "filename": "foo-bar-1.2.tar.gz", "url": "x", "hashes": { "md5": "a" } },
             { "filename": "other-1.0.tar.gz", "url": "x", "hashes": { "sha256": sha } },
             { "filename": "foo-bar-1.0.exe", "url": "x", "hashes": { "sha256": sha } },
@@ -283,6 +306,8 @@ mod tests {
         assert_eq!((wheel.version.as_str(), wheel.size_bytes, wheel.upload_micros), ("1.0", 7, 1_700_000_000_000_000));
         assert_eq!((wheel.yanked, wheel.yanked_reason.as_str(), &wheel.metadata_sha256), (true, "it broke", &sha));
         assert_eq!((sdist.yanked, sdist.metadata_sha256.as_str(), sdist.upload_micros), (false, "", 0));
+        let address = "https://a.example/integrity/foo-bar/1.1/foo-bar-1.1.tar.gz/provenance";
+        assert_eq!((wheel.provenance_url.as_str(), sdist.provenance_url.as_str()), ("", address));
         assert!(of_json(b"{", &base(), "foo-bar").is_err());
     }
 
@@ -291,15 +316,35 @@ mod tests {
         let sha = "ab".repeat(32);
         let page = format!(
             "<!DOCTYPE html><a href=\"../foo_bar-1.0-py3-none-any.whl#sha256={sha}\" data-requires-python=\"&gt;=3.9\" \
-             data-yanked=\"\" data-dist-info-metadata=\"sha256={sha}\">x</a><br>\
+             data-yanked=\"\" data-dist-info-metadata=\"sha256={sha}\" data-provenance=\"../p\">x</a><br>\
              <A HREF='/p/foo-bar-1.1%2Blocal.tar.gz#sha256={sha}'>y</A><a href=\"foo-bar-2.tar.gz\">no digest</a><a>"
         );
         let files = of_html(&page, &base(), "foo-bar").files;
         assert_eq!(files.len(), 2, "{files:?}");
         assert_eq!(files[0].url, "https://a.example/simple/foo_bar-1.0-py3-none-any.whl");
         assert_eq!((files[0].requires_python.as_str(), files[0].yanked), (">=3.9", true));
+        let provenance = ["https://a.example/simple/p", ""];
+        assert_eq!([&files[0], &files[1]].map(|file| file.provenance_url.as_str()), provenance);
         assert_eq!((files[0].yanked_reason.as_str(), &files[0].metadata_sha256), ("", &sha));
         assert_eq!((files[1].name.as_str(), files[1].version.as_str()), ("foo-bar-1.1+local.tar.gz", "1.1+local"));
+    }
+
+    #[test]
+    fn provenance_elsewhere_is_not_requested() {
+        let home = base().origin();
+        for (address, is_home) in [
+            ("https://a.example/integrity/x", true),
+            ("https://a.example:443/integrity/x", true),
+            ("https://a.example:8443/integrity/x", false),
+            ("http://a.example/integrity/x", false),
+            ("https://b.example/integrity/x", false),
+            ("https://a.example.b.example/x", false),
+            ("", false),
+        ] {
+            let mut kept = address.to_owned();
+            require_origin(&home, &mut kept);
+            assert_eq!(!kept.is_empty(), is_home, "{address}");
+        }
     }
 
     #[test]

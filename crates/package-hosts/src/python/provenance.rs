@@ -1,9 +1,14 @@
 //! Provenance of a file, as indexes of Python serve it (PEP 740): its attestations by who signed them.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bowline_core::Error;
-use bowline_libraries::hosting::{CertifiedSigner, FileAttestation, HostClient, Python};
+use bowline_libraries::hosting::{
+    Attestations, CertifiedSigner, FileAttestation, HostClient, Python, UpstreamStatements,
+};
+use bowline_packages::Attestation;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,6 +16,7 @@ use serde_json::{Value, json};
 use crate::PackageHosts;
 use crate::answers::Refused;
 use crate::attestations::{document, require_accepted};
+use crate::pages::note_age;
 
 const MEDIA_TYPE: &str = "application/vnd.pypi.integrity.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -24,7 +30,7 @@ impl PackageHosts {
     /// The provenance of a file of a version; with `is_bundle` one of its attestations as a bundle of Sigstore, that of its
     /// build if it has one.
     pub(super) async fn python_provenance(
-        &self,
+        self: &Arc<Self>,
         client: &HostClient,
         headers: &HeaderMap,
         scope: Option<&str>,
@@ -33,14 +39,37 @@ impl PackageHosts {
     ) -> Result<Response, Refused> {
         let media_type = if is_bundle { BUNDLE } else { MEDIA_TYPE };
         require_accepted(headers, &[media_type, JSON])?;
-        let mut attestations = self.hosting.attestations::<Python>(client, scope, file).await?;
+        let look = || self.hosting.attestations::<Python>(client, scope, file);
+        let (mut attestations, upstream, stale) = match self.until_here(look).await? {
+            Attestations::Hosted(attestations) => (attestations, None, None),
+            Attestations::Upstream(of) => {
+                let stale = of.stale;
+                let (attestations, document) = self.verified_statements(of, read).await?;
+                (attestations, Some(document), stale)
+            }
+        };
         if is_bundle {
             let at = attestations.iter().position(FileAttestation::is_provenance).unwrap_or_default();
             attestations = vec![attestations.swap_remove(at)];
         }
-        let write = if is_bundle { bundle } else { provenance };
-        self.shown_attestations(headers, media_type, attestations, write).await
+        // Where no one verified who signed, the publishers are those that the upstream names.
+        let named = upstream.filter(|_| attestations.iter().any(|attestation| attestation.signer.is_none()));
+        let write = move |attestations: &[FileAttestation]| match named {
+            _ if is_bundle => bundle(attestations),
+            Some(document) => Ok(document),
+            None => provenance(attestations),
+        };
+        let mut response = self.shown_attestations(headers, media_type, attestations, write).await?;
+        note_age(&mut response, stale);
+        Ok(response)
     }
+}
+
+/// The attestations in the provenance of an upstream, and the whole as it names publishers.
+fn read(of: &UpstreamStatements) -> Result<(Vec<Attestation>, String), String> {
+    let sha256 = of.digest.strip_prefix("sha256:").ok_or("the file has no SHA-256 that it could be about")?;
+    let provenance = bowline_packages::python_provenance(&of.text, &of.file, sha256)?;
+    Ok((provenance.attestations, provenance.document))
 }
 
 /// The one attestation as a bundle.
@@ -168,6 +197,7 @@ mod tests {
             predicate_type: predicate_type.into(),
             document: json!({ "of": predicate_type }).to_string(),
             signer,
+            subject_sha256: String::new(),
         };
         let all = [attestation("a", Some(signer("x"))), attestation("b", None), attestation("c", Some(signer("x")))];
         let provenance: Value = serde_json::from_str(&provenance(&all).expect("a provenance")).expect("JSON");
