@@ -36,6 +36,8 @@ mod hosted_packages;
 mod hostile;
 #[path = "packages/java_publishing.rs"]
 mod java_publishing;
+#[path = "packages/java_signatures.rs"]
+mod java_signatures;
 #[path = "packages/java_upstreams.rs"]
 mod java_upstreams;
 #[path = "packages/keeping.rs"]

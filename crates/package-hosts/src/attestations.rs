@@ -81,6 +81,11 @@ fn state(is_verified: bool) -> &'static str {
     if is_verified { "verified" } else { "unverified" }
 }
 
+/// Notes beside a response whether what was published with the request was verified.
+pub(crate) fn set_state(response: &mut Response, is_verified: bool) {
+    set(response, STATE, state(is_verified));
+}
+
 /// A statement with who signed it.
 ///
 /// # Errors

@@ -184,6 +184,8 @@ pub(super) async fn remove_old_builds(
         for sha256 in tx.query(sql, &params, read).await? {
             unlink_unless_named(tx, repository, &sha256).await?;
         }
+        let sql = "DELETE FROM hosted_attestations WHERE repository = $1 AND package = $2 AND file = $3";
+        tx.execute(sql, &params).await?;
         gone += 1;
     }
     Ok(gone)

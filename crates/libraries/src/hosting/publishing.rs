@@ -11,8 +11,8 @@ use super::attestations::{self, FileAttestation};
 use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
 use super::{
-    HostClient, HostError, Hosting, entitled, generic_changes, java_changes, manifests, own_names, repositories,
-    summaries, tags, views,
+    HostClient, HostError, Hosting, entitled, generic_changes, java_changes, java_signatures, manifests, own_names,
+    repositories, summaries, tags, views,
 };
 use crate::ecosystems::Language;
 
@@ -165,6 +165,9 @@ async fn publish<P: Protocol>(
     own_names::require_name(tx, group, language, &file.package).await?;
     own_names::require_spelling(tx, group, language, &file.package).await?;
     require_version::<P>(tx, (group, &repository), (file, &row)).await?;
+    if language == Language::Java {
+        java_signatures::require_agreement(tx, &repository, file).await?;
+    }
     let mut replaced = Vec::new();
     for part in std::iter::once(&file.content).chain(&file.metadata) {
         let digest = format!("sha256:{}", part.sha256);

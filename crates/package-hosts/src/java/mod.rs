@@ -3,6 +3,7 @@
 pub(crate) mod fetched;
 mod lists;
 mod publish;
+mod signatures;
 mod target;
 pub(crate) mod upstream_lists;
 

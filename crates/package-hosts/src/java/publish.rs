@@ -10,13 +10,16 @@ use bowline_content::{Digest, Stored};
 use bowline_core::hex;
 use bowline_fronts::body::parts;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{HostClient, Maven, NewFile, NewPom, Published, Publishing, SNAPSHOT, java_artifact};
+use bowline_libraries::hosting::{
+    HostClient, JAVA_SIGNATURE, Maven, NewFile, NewPom, Published, Publishing, SNAPSHOT, java_artifact,
+};
 use futures_util::StreamExt as _;
 
 use super::target::{Checksum, LIST, Target};
 use super::{digest_text, nowhere};
 use crate::PackageHosts;
 use crate::answers::{Refused, typed};
+use crate::attestations::STATEMENTS;
 use crate::storing::FILE;
 
 /// Bytes of a digest, with the name that some write after it, and of a list.
@@ -46,7 +49,7 @@ impl PackageHosts {
             Target::File { package, name, checksum: None } => {
                 let published = self.put_file(client, scope, (&package, &name), body).await?;
                 let status = if published { StatusCode::CREATED } else { StatusCode::OK };
-                Ok(typed(status, "text/plain", ""))
+                Ok(self.said_of_signature(typed(status, "text/plain", ""), &name, published))
             }
             _ => Err(nowhere()),
         }
@@ -63,7 +66,7 @@ impl PackageHosts {
         let version = require_version(name)?;
         let id = hex(&random_bytes::<16>());
         let mut publishing = self.hosting.begin_publishing::<Maven>(client, scope, &id).await?;
-        let received = self.receive_file(client, &mut publishing, (package, version, name), &id, body).await;
+        let received = self.receive_file(client, scope, &mut publishing, (package, version, name), &id, body).await;
         if !matches!(received, Ok(true)) {
             self.abandon(&id).await;
         }
@@ -73,12 +76,14 @@ impl PackageHosts {
     async fn receive_file(
         &self,
         client: &HostClient,
+        scope: Option<&str>,
         publishing: &mut Publishing,
         (package, version, name): (&str, &str, &str),
         id: &str,
         body: Body,
     ) -> Result<bool, Refused> {
-        let received = self.receive_whole(client, publishing, id, (body, FILE)).await?;
+        let most = if name.ends_with(JAVA_SIGNATURE) { STATEMENTS as u64 } else { FILE };
+        let received = self.receive_whole(client, publishing, id, (body, most)).await?;
         let file = NewFile {
             name: name.into(),
             package: package.into(),
@@ -93,18 +98,22 @@ impl PackageHosts {
             attestations: Vec::new(),
         };
         let of = (&received.digest, &received.stored);
-        let published = self.describe_and_publish(&received.client, publishing, file, of).await;
+        let published = self.describe_and_publish(&received.client, scope, publishing, file, of).await;
         self.settled(&received, published).await
     }
 
     async fn describe_and_publish(
         &self,
         client: &HostClient,
+        scope: Option<&str>,
         publishing: &Publishing,
         file: NewFile,
         of: (&Digest, &Stored),
     ) -> Result<Published, Refused> {
-        let file = if is_pom(&file) {
+        let file = if file.name.ends_with(JAVA_SIGNATURE) {
+            let attestations = vec![self.java_signature(client, scope, (&file.package, &file.name), of).await?];
+            NewFile { attestations, ..file }
+        } else if is_pom(&file) {
             let pom = self.pom(of, (&file.package, &file.version, &file.name)).await?;
             let pom = pom.map_err(|refusal| Refused::bad(format!("the POM {refusal}")))?;
             let license = pom.license();
