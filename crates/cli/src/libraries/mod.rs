@@ -62,7 +62,7 @@ pub enum LibrariesCommand {
     Publish(publish::PublishCommand),
     /// Download generic files of a version, and verify their digests
     Download(download::DownloadCommand),
-    /// Show the signed statements about a version that a group published, and who signed them
+    /// Show the signed statements about a version, and who signed them
     Provenance(provenance::ProvenanceCommand),
     /// Show what the policy in force would refuse of a lock file; fails if that is anything
     Check(check::CheckCommand),

@@ -1,7 +1,7 @@
-//! `bowline libraries provenance`: the signed statements about a version that a group published.
+//! `bowline libraries provenance`: the signed statements about a version that a group published, or that an upstream has.
 //!
-//! Package hosts verify them while a file is published. What pages of projects name as addresses is not followed: each
-//! address is made here, so that the token goes to the package hosts alone.
+//! Package hosts verify them while a file is published, and those of upstreams when they serve them. What pages of projects
+//! name as addresses is not followed: each address is made here, so that the token goes to the package hosts alone.
 
 use bowline_client::{ClientError, FileStatement, LazyClient, get_document};
 use bowline_formats::percent::{self, NOT_UNRESERVED};
@@ -28,7 +28,7 @@ pub struct ProvenanceCommand {
     /// Address of the package hosts [default: /libraries of the API]
     #[arg(long, value_name = "URL")]
     libraries_url: Option<String>,
-    /// Group that published it, by path or UIDP [default: the organization of the account]
+    /// Group that published it or takes it from an upstream, by path or UIDP [default: the organization of the account]
     #[arg(long, value_name = "GROUP", value_parser = scope)]
     group: Option<String>,
     /// File of the version [default: all that have statements]
@@ -260,11 +260,12 @@ impl PublishedVersion {
     fn hint(&self) -> &'static str {
         match self {
             PublishedVersion::Python { .. } => {
-                "statements come with the file: publish a version with its attestations beside it, by `uv publish dist/*`; \
-                 --group names another group"
+                "statements come with the file, or from its upstream: publish a version with its attestations beside it, by \
+                 `uv publish dist/*`; --group names another group"
             }
             PublishedVersion::Npm { .. } => {
-                "statements come with the version: publish one with `npm publish --provenance`; --group names another group"
+                "statements come with the version, or from its upstream: publish one with `npm publish --provenance`; --group \
+                 names another group"
             }
         }
     }
