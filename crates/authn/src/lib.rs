@@ -14,6 +14,7 @@ pub mod jwks;
 pub mod jwt;
 pub mod keys;
 pub mod matching;
+pub mod package_key;
 pub mod relying;
 pub mod resolver;
 
