@@ -44,6 +44,8 @@ pub const TABLES: &[TableDeclaration] = &[
             value("manifest"),
             value("sha1"),
             value("sha512"),
+            value("signature_keyid"),
+            value("signature"),
         ],
     },
     TableDeclaration {
@@ -236,6 +238,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "package_reservations",
         columns: &[reference("parent", "groups", OnDelete::Delete), value("pattern")],
     },
+    TableDeclaration { name: "package_signing_keys", columns: &[value("keyid"), value("public_key"), value("sealed")] },
     TableDeclaration {
         name: "package_upstreams",
         columns: &[

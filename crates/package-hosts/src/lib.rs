@@ -118,6 +118,15 @@ impl PackageHosts {
         Ok(())
     }
 
+    /// Signs the versions that groups published before versions were signed, in short steps. Call it every few seconds.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn sign_unsigned(&self) -> bowline_core::Result<()> {
+        while self.hosting.sign_some().await? {}
+        Ok(())
+    }
+
     /// The path of the public address, below which the hosts are; empty if they have a host of their own.
     fn prefix(&self) -> &str {
         let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);

@@ -222,6 +222,7 @@ impl Secrets {
         let sealing = KeyEncryptionKey::from_bytes(wrapping.as_bytes());
         let sealing = sealing.map_err(|error| StartError::Sealed(error.to_string()))?;
         let authentication = keys::secret(starting, wrapping, "codes and refresh tokens").await?;
+        keys::packages::create_first(starting, wrapping, now).await?;
         Ok(Secrets { authenticator, page_key, vault: Arc::new(Vault::new(sealing, authentication)) })
     }
 }

@@ -272,6 +272,9 @@ async fn note_blocked(hosts: Arc<PackageHosts>, mut stopped: watch::Receiver<boo
         if let Err(error) = hosts.remove_deleted_upstreams().await {
             tracing::warn!(%error, "files of a deleted package upstream stay until the next step");
         }
+        if let Err(error) = hosts.sign_unsigned().await {
+            tracing::warn!(%error, "versions of packages are not signed until the next step");
+        }
         if stops {
             return;
         }

@@ -1,6 +1,7 @@
 //! Signing keys and secrets in the database, sealed with the key file.
 
 mod follow;
+pub(crate) mod packages;
 mod rewrap;
 mod rotation;
 

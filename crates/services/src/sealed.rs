@@ -1,7 +1,7 @@
 //! Which stored values are sealed with the key file: what a new key file has to seal again.
 
 use bowline_identity::people;
-use bowline_libraries::hosting::upstreams as package_upstreams;
+use bowline_libraries::hosting::{signing, upstreams as package_upstreams};
 use bowline_registry::content::replication::credentials as upstream_credentials;
 
 /// A column of sealed values, empty where a row has none.
@@ -17,7 +17,7 @@ pub struct SealedColumn {
 }
 
 /// The sealed columns of the product domains; signing keys and the server's own secrets are the server's.
-pub const SEALED_COLUMNS: [SealedColumn; 4] = [
+pub const SEALED_COLUMNS: [SealedColumn; 5] = [
     SealedColumn {
         table: "identity_providers",
         key: "uid",
@@ -30,6 +30,7 @@ pub const SEALED_COLUMNS: [SealedColumn; 4] = [
         column: "client_secret",
         context: people::operator_secret_context,
     },
+    SealedColumn { table: "package_signing_keys", key: "keyid", column: "sealed", context: signing::context },
     SealedColumn { table: "package_upstreams", key: "uid", column: "password", context: package_upstreams::context },
     SealedColumn {
         table: "registry_policies",

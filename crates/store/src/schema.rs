@@ -367,9 +367,15 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0067_hosted_package_list.sql"),
     },
     Migration {
-        version: 72,
+        version: 68,
+        name: "package_signatures",
+        sqlite: include_str!("../migrations/sqlite/0068_package_signatures.sql"),
+        postgres: include_str!("../migrations/postgres/0068_package_signatures.sql"),
+    },
+    Migration {
+        version: 69,
         name: "java_signatures",
-        sqlite: include_str!("../migrations/sqlite/0072_java_signatures.sql"),
-        postgres: include_str!("../migrations/postgres/0072_java_signatures.sql"),
+        sqlite: include_str!("../migrations/sqlite/0069_java_signatures.sql"),
+        postgres: include_str!("../migrations/postgres/0069_java_signatures.sql"),
     },
 ];

@@ -78,6 +78,7 @@ impl PageContent for CargoIndex {
 
     async fn load(
         tx: &mut ReadTx,
+        _hosting: &Hosting,
         package: Package,
         gate: Gate,
         now: Micros,

@@ -149,8 +149,13 @@ impl DocumentHead {
     }
 
     pub(super) fn is_usable(&self, now: Micros) -> bool {
-        now < self.fetched_at.saturating_add(USABLE)
+        is_usable(self.fetched_at, now)
     }
+}
+
+/// Whether a document that was confirmed then is used while its upstream cannot be asked.
+pub(super) fn is_usable(fetched_at: Micros, now: Micros) -> bool {
+    now < fetched_at.saturating_add(USABLE)
 }
 
 /// A document as it is stored.

@@ -43,10 +43,20 @@ pub(super) async fn require_upstreams(
     organization: &Uidp,
     language: Language,
 ) -> Result<()> {
-    if !settings.entitlements_required || of(tx, organization, language).await? == Entitled::Upstreams {
+    if has_upstreams(tx, settings, organization, language).await? {
         return Ok(());
     }
     Err(refusal("packages of upstreams", language, organization, " --upstream"))
+}
+
+/// Whether an organization may use packages of upstreams.
+pub(super) async fn has_upstreams(
+    tx: &mut ReadTx,
+    settings: &Settings,
+    organization: &Uidp,
+    language: Language,
+) -> Result<bool> {
+    Ok(!settings.entitlements_required || of(tx, organization, language).await? == Entitled::Upstreams)
 }
 
 fn refusal(what: &str, language: Language, organization: &Uidp, option: &str) -> Error {

@@ -15,11 +15,12 @@ use super::package_file::PackageFile;
 use super::pages::RenderedPage;
 use super::protocols::Npm;
 use super::serving::{FileName, PageContent, PageName};
+use super::signing::integrity;
+use super::signing_keys::VersionSigning;
 use super::views::View;
 use super::{
     AvailableFile, HostClient, HostError, Hosting, Lookup, Withheld, attestations, documents, manifests, tags,
 };
-use crate::base64_of_hex;
 use crate::ecosystems::Language;
 use crate::policy::purl;
 
@@ -46,6 +47,8 @@ pub struct Packument {
     pub changes_at: Option<Micros>,
     /// What clients are told of versions, also of others than those that can be installed.
     pub manifests: Manifests,
+    /// What documents show as signatures of versions.
+    pub signing: VersionSigning,
 }
 
 /// A version as clients resolve and install it.
@@ -58,6 +61,8 @@ pub struct PackumentVersion {
     pub integrity: String,
     /// Whether the file is the one of the manifest, so that its SHA-1 and signatures are those of the file.
     pub is_as_described: bool,
+    /// When it became public, where that is known.
+    pub published_at: Option<Micros>,
     /// What those who install it are warned of.
     pub deprecated: Option<String>,
     /// Predicate type of its provenance: of a package of a group if that was verified, of an upstream as that says; else empty.
@@ -144,6 +149,7 @@ impl PageContent for Packument {
 
     async fn load(
         tx: &mut ReadTx,
+        hosting: &Hosting,
         package: Package,
         gate: Gate,
         now: Micros,
@@ -163,6 +169,7 @@ impl PageContent for Packument {
             modified_at,
             changes_at: gate.changes_at(&refused, now),
             manifests,
+            signing: VersionSigning::read(tx, hosting, &package, now).await?,
             ..Packument::default()
         };
         for file in &package.files {
@@ -217,9 +224,10 @@ impl Packument {
         self.versions.push(PackumentVersion {
             version: file.version.clone(),
             file: file.name.clone(),
-            integrity: base64_of_hex(&sha512).map(|text| format!("sha512-{text}")).unwrap_or_default(),
+            integrity: integrity(&sha512),
             // Of a file that is stored and has changed at the upstream since, the document says nothing.
             is_as_described: self.manifests.are_of(file),
+            published_at: file.uploaded_at,
             deprecated: file.yanked.clone(),
             provenance: file.provenance_type.clone(),
         });

@@ -14,6 +14,7 @@ use super::javascript::{Packument, hosted_manifests};
 use super::javascript_versions::{Target, deletion, deprecation, remove, write_warning};
 use super::package_file::PackageFile;
 use super::protocols::Npm;
+use super::signing_keys::VersionSigning;
 use super::{HostClient, HostError, Hosting, repositories, tags, views};
 
 /// A package of a group as those see it who change it: whole, whatever policies withhold.
@@ -35,15 +36,16 @@ impl Hosting {
         path: Option<&str>,
         name: &str,
     ) -> std::result::Result<OwnPackument, HostError> {
-        let of = (client.clone(), path.map(str::to_owned), name.to_owned());
+        let of = (self.clone(), client.clone(), path.map(str::to_owned), name.to_owned());
         let read = self.pipeline.db.read(move |tx| {
-            let (client, path, name) = of.clone();
+            let (hosting, client, path, name) = of.clone();
             Box::pin(async move {
                 let group = views::group_to_publish::<Npm>(tx, &client, path.as_deref()).await?;
                 let target = Target::find(tx, &group, &name).await?;
                 let (mut sha512s, manifests) = hosted_manifests(tx, &target.repository, &name).await?;
                 let modified_at = tags::changed_at(tx, &target.repository, &name).await?;
-                let mut packument = Packument { name, modified_at, manifests, ..Packument::default() };
+                let signing = VersionSigning::read(tx, &hosting, &target.package, client.now()).await?;
+                let mut packument = Packument { name, modified_at, manifests, signing, ..Packument::default() };
                 for file in &target.package.files {
                     packument.add(file, sha512s.remove(&file.version), None)?;
                 }

@@ -48,6 +48,9 @@ mod reservations;
 mod room;
 mod served;
 mod serving;
+mod signatures;
+pub mod signing;
+mod signing_keys;
 mod snapshots;
 mod stored_packages;
 mod summaries;
@@ -72,7 +75,7 @@ use crate::policy::decide::{Refusal, Vulnerability};
 
 pub use attestations::{Attestations, FileAttestation};
 pub use bowline_contract::bowline::libraries::v1::{
-    MavenPlugin, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
+    MavenPlugin, OwnSignature, PackageSigningKey, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
 };
 pub use bowline_registry::content::{OpenUpload, StoredBlob};
 pub use bowline_registry::trusted_root::{CertifiedSigner, SubjectDigest, TrustedRoot};
@@ -98,6 +101,9 @@ pub use publishing::{NewBlob, NewFile, NewManifest, NewPom, Published, Publishin
 pub use python::{Project, ProjectFile};
 pub(crate) use repositories::delete_of_group;
 pub use serving::{File, FileName};
+pub use signatures::VersionSignature;
+pub use signing::DocumentSigner;
+pub use signing_keys::{ListedKey, SIGNING_KEYS, VersionSigning};
 pub use snapshots::SNAPSHOT;
 pub(crate) use stored_packages::{PackageReader, StoredPackage, StoredVersion};
 pub use upstream_files::{FetchedFacts, MissingFile};
@@ -117,6 +123,7 @@ pub struct Hosting {
     memory: Arc<memory::Memory>,
     served: Arc<served::Served>,
     pages: Arc<pages::PageCache>,
+    opened_key: Arc<signing::OpenedKey>,
 }
 
 /// What a request leads to.
@@ -225,8 +232,8 @@ impl From<StoreError> for HostError {
 impl Hosting {
     /// Over the pipeline's storage; blobs are linked as the registry links them.
     pub fn new(pipeline: Arc<Pipeline>, registry: Registry) -> Hosting {
-        let (notes, memory, served, pages) = Default::default();
-        Hosting { pipeline, registry, notes, memory, served, pages }
+        let (notes, memory, served, pages, opened_key) = Default::default();
+        Hosting { pipeline, registry, notes, memory, served, pages, opened_key }
     }
 
     /// A request by `principal`.

@@ -14,6 +14,7 @@ use prost::bytes::Bytes;
 use tokio::sync::MutexGuard;
 
 use super::package::{Location, Revision};
+use super::signing_keys::UsableKeys;
 use crate::ecosystems::Language;
 use crate::policies::StoredInForce;
 use crate::policy::decide::{Exception, Freeze, Overrides};
@@ -82,6 +83,8 @@ pub(super) struct Stamp {
     revision: Revision,
     /// Digest of the policies in force, exceptions, freezes, reports of malware and records of vulnerabilities.
     rules: [u8; 32],
+    /// Of npm: the keys that signatures are shown of.
+    keys: UsableKeys,
 }
 
 impl Stamp {
@@ -100,7 +103,14 @@ impl Stamp {
         } else {
             Vec::new()
         };
-        Ok(Stamp { revision: location.revision.clone(), rules: digest(&policies, &overrides, &reports, &records) })
+        let keys = match language {
+            Language::JavaScript => {
+                UsableKeys::read(tx, &location.repository, location.upstream.is_some(), now).await?
+            }
+            _ => UsableKeys::default(),
+        };
+        let (revision, rules) = (location.revision.clone(), digest(&policies, &overrides, &reports, &records));
+        Ok(Stamp { revision, rules, keys })
     }
 }
 
@@ -238,7 +248,7 @@ mod tests {
     }
 
     fn stamp(revision: i64) -> Stamp {
-        Stamp { revision: Revision::OfRepository(revision), rules: [0; 32] }
+        Stamp { revision: Revision::OfRepository(revision), rules: [0; 32], keys: UsableKeys::default() }
     }
 
     fn page(text: &str) -> RenderedPage {

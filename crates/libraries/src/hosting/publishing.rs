@@ -1,6 +1,6 @@
 //! Publishing a file: an upload to a group, whose bytes are durable before the rows that name them.
 
-use bowline_contract::bowline::libraries::v1::HostedFile;
+use bowline_contract::bowline::libraries::v1::{HostedFile, OwnSignature};
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_pipeline::Changed;
 use bowline_registry::content::{OpenUpload, StoredBlob, package_files};
@@ -130,10 +130,10 @@ impl Hosting {
         publishing: &Publishing,
         file: &NewFile,
     ) -> Result<Published> {
-        let job = std::sync::Arc::new((client.clone(), publishing.group.clone(), file.clone()));
+        let job = std::sync::Arc::new((self.clone(), client.clone(), publishing.group.clone(), file.clone()));
         let written = self.pipeline.db.write(move |tx| {
             let job = job.clone();
-            Box::pin(async move { publish::<P>(tx, &job.0, &job.1, &job.2).await })
+            Box::pin(async move { publish::<P>(tx, &job.0, (&job.1, &job.2), &job.3).await })
         });
         written.await
     }
@@ -141,8 +141,8 @@ impl Hosting {
 
 async fn publish<P: Protocol>(
     tx: &mut WriteTx,
-    client: &HostClient,
-    group: &Uidp,
+    hosting: &Hosting,
+    (client, group): (&HostClient, &Uidp),
     file: &NewFile,
 ) -> Result<Published> {
     let language = P::LANGUAGE;
@@ -178,7 +178,8 @@ async fn publish<P: Protocol>(
     attestations::insert(tx, &repository, (file, &row.sort_key), row.created_at).await?;
     let mut changes = vec![files::published(&repository, &hosted)];
     if let Some(manifest) = &file.manifest {
-        manifests::insert(tx, &repository, (&file.package, &row.sort_key), manifest).await?;
+        let signature = signature::<P>(tx, hosting, file, manifest).await?;
+        manifests::insert(tx, &repository, (&file.package, &row.sort_key), (manifest, &signature)).await?;
         if let Some(tag) = &manifest.tag {
             changes.extend(tags::set_for_new(tx, client, (group, &repository), file, tag).await?);
         }
@@ -193,6 +194,22 @@ async fn publish<P: Protocol>(
     let changed = Changed::many(changes, ()).with_event(group, &hosted);
     client.visit.record(tx, &call, changed).await?;
     Ok(Published::New(replaced))
+}
+
+/// The signature of a version of npm, by the key that signs as this transaction sees it; empty for Cargo.
+async fn signature<P: Protocol>(
+    tx: &mut WriteTx,
+    hosting: &Hosting,
+    file: &NewFile,
+    manifest: &NewManifest,
+) -> Result<OwnSignature> {
+    match P::LANGUAGE {
+        Language::JavaScript => {
+            let signer = hosting.signer(tx).await?;
+            signer.sign_sha512((&file.package, &file.version), &manifest.sha512)
+        }
+        _ => Ok(OwnSignature::default()),
+    }
 }
 
 /// The row of a new file.

@@ -115,7 +115,13 @@ impl Hosting {
 impl PageContent for Project {
     type Of = Python;
 
-    async fn load(tx: &mut ReadTx, package: Package, gate: Gate, now: Micros) -> Result<Project, HostError> {
+    async fn load(
+        tx: &mut ReadTx,
+        _hosting: &Hosting,
+        package: Package,
+        gate: Gate,
+        now: Micros,
+    ) -> Result<Project, HostError> {
         let mut project = project(&package, &gate, now)?;
         if package.is_hosted() {
             let attested = attestations::attested_files(tx, &package.repository, &package.name).await?;

@@ -24,6 +24,7 @@ pub(super) trait PageContent: Send + Sized + 'static {
     /// What the package shows now.
     fn load(
         tx: &mut ReadTx,
+        hosting: &Hosting,
         package: Package,
         gate: Gate,
         now: Micros,
@@ -141,7 +142,7 @@ impl Hosting {
                 };
                 let package = location.package(tx, language, &name).await?;
                 let gate = Gate::load_whole(tx, &view.scope.root(), language, &package, now).await?;
-                Ok::<_, HostError>(Lookup::Here(C::load(tx, package.until(view.moment)?, gate, now).await?))
+                Ok::<_, HostError>(Lookup::Here(C::load(tx, &hosting, package.until(view.moment)?, gate, now).await?))
             })
         });
         read.await
@@ -180,7 +181,7 @@ impl Hosting {
                 }
                 let package = location.package(tx, language, &name).await?;
                 let gate = Gate::load_whole(tx, &organization, language, &package, now).await?;
-                let content = C::load(tx, package.until(view.moment)?, gate, now).await?;
+                let content = C::load(tx, &hosting, package.until(view.moment)?, gate, now).await?;
                 Ok::<_, HostError>(Lookup::Here((AtHand::Content(key, stamp, content), stale)))
             })
         });

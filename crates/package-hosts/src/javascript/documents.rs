@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, Micros, Result};
 use bowline_libraries::hosting::{
-    CertifiedSigner, FileAttestation, OwnPackument, Packument, PackumentVersion, RenderedPage, UpstreamManifest,
+    CertifiedSigner, FileAttestation, ListedKey, OwnPackument, Packument, PackumentVersion, RenderedPage,
+    UpstreamManifest, VersionSignature,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -168,10 +171,17 @@ struct Dist<'a> {
     file_count: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unpacked_size: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signatures: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    signatures: Vec<ShownSignature>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attestations: Option<Value>,
+}
+
+/// A signature of name, version and integrity.
+#[derive(Serialize)]
+struct ShownSignature {
+    keyid: String,
+    sig: String,
 }
 
 fn shown<'a>(
@@ -187,7 +197,7 @@ fn shown<'a>(
         !is_said_here && (form == Form::Full || INSTALLED_BY.contains(member))
     });
     let (name, number) = (&package.name, &version.version);
-    let signatures = Some(manifest.signatures.as_str()).filter(|text| version.is_as_described && !text.is_empty());
+    let signatures = package.signatures(version, manifest)?.into_iter();
     let attestations = (!version.provenance.is_empty()).then(|| {
         json!({
             "url": format!("{base}/-/npm/v1/attestations/{name}@{number}"),
@@ -201,7 +211,7 @@ fn shown<'a>(
         shasum: if version.is_as_described { &manifest.sha1 } else { "" },
         file_count: known(manifest.file_count),
         unpacked_size: known(manifest.unpacked_bytes),
-        signatures: signatures.map(serde_json::from_str).transpose().map_err(|error| damaged(manifest, error))?,
+        signatures: signatures.map(|VersionSignature { keyid, sig }| ShownSignature { keyid, sig }).collect(),
         attestations,
     };
     let id = (form == Form::Full).then(|| format!("{name}@{number}"));
@@ -252,6 +262,37 @@ pub(super) fn attestations(stored: &[FileAttestation]) -> std::result::Result<St
     });
     let attestations = shown.collect::<std::result::Result<_, Refused>>()?;
     Ok(serde_json::to_string(&Attestations { attestations }).map_err(Error::internal)?)
+}
+
+/// The keys that signatures of versions are verified with.
+#[derive(Serialize)]
+struct ShownKeys {
+    keys: Vec<ShownKey>,
+}
+
+/// A key as npm's clients read it.
+#[derive(Serialize)]
+struct ShownKey {
+    expires: Option<String>,
+    keyid: String,
+    keytype: &'static str,
+    scheme: &'static str,
+    key: String,
+}
+
+/// The type and the scheme of all keys.
+pub(super) const KEY_TYPE: &str = "ecdsa-sha2-nistp256";
+
+/// The document of the keys that signatures of versions are verified with.
+pub(super) fn keys(keys: Vec<ListedKey>) -> Result<String> {
+    let shown = keys.into_iter().map(|ListedKey { keyid, public_key, expires_at }| ShownKey {
+        expires: expires_at.map(time),
+        keyid,
+        keytype: KEY_TYPE,
+        scheme: KEY_TYPE,
+        key: STANDARD.encode(public_key),
+    });
+    serde_json::to_string(&ShownKeys { keys: shown.collect() }).map_err(Error::internal)
 }
 
 fn times(package: &Packument) -> Map<String, Value> {

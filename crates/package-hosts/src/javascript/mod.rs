@@ -10,6 +10,7 @@ mod publish;
 mod scanner;
 mod target;
 pub(crate) mod upstream_documents;
+mod upstream_keys;
 
 use std::sync::Arc;
 
@@ -128,6 +129,7 @@ impl PackageHosts {
             }
             Target::Package { name, revision: None } => self.document(client, headers, scope, &name).await,
             Target::Version { name, version } => self.version(client, scope, (&name, version)).await,
+            Target::Keys => self.javascript_keys(client, scope).await,
             Target::Attestations { name, version } => {
                 self.javascript_attestations(client, headers, scope, (&name, &version)).await
             }
@@ -148,6 +150,12 @@ impl PackageHosts {
             }
             target => Err(wrong_verb(target.verbs())),
         }
+    }
+
+    /// The keys that signatures of what the caller sees are verified with.
+    async fn javascript_keys(self: &Arc<Self>, client: &HostClient, scope: Option<&str>) -> Result<Response, Refused> {
+        let keys = self.until_here(|| self.hosting.javascript_keys(client, scope)).await?;
+        Ok(json_text(documents::keys(keys)?))
     }
 
     /// What is attested of a version, with who signed it where that was verified.

@@ -36,6 +36,8 @@ pub(crate) enum Target {
     Audit {
         is_report: bool,
     },
+    /// The keys that signatures of versions are verified with.
+    Keys,
     /// What is attested of a version.
     Attestations {
         name: String,
@@ -62,6 +64,7 @@ impl Target {
             | Target::Ping
             | Target::Whoami
             | Target::Missing(_)
+            | Target::Keys
             | Target::Attestations { .. }
             | Target::Version { .. }
             | Target::Tags { .. }
@@ -81,6 +84,7 @@ pub(super) fn of_parts(parts: &[&str]) -> Option<Target> {
         ["-", "npm", "v1", "security", "audits"] | ["-", "npm", "v1", "security", "audits", "quick"] => {
             return Some(Target::Audit { is_report: true });
         }
+        ["-", "npm", "v1", "keys"] => return Some(Target::Keys),
         ["-", "v1", "search"] => return Some(Target::Missing(NO_SEARCH)),
         ["-", "v1", "login"] | ["-", "user", ..] => return Some(Target::Missing(NO_LOGIN)),
         _ => {}
@@ -135,6 +139,7 @@ pub(super) fn name(verb: &Method, path: &str) -> &'static str {
         (_, "attestations", _, "GET" | "HEAD") | ("attestations", _, _, "GET" | "HEAD") => {
             "packages.javascript.attestations"
         }
+        ("npm", "v1", "keys", "GET" | "HEAD") => "packages.javascript.keys",
         (_, _, "bulk" | "audits" | "quick", "POST") => "packages.javascript.audit",
         (_, "-", "ping" | "whoami", "GET" | "HEAD") => "packages.javascript.account",
         (_, "-", _, "GET") => "packages.javascript.file.get",
@@ -172,6 +177,8 @@ mod tests {
             ("/-/whoami", None, Target::Whoami),
             ("/-/npm/v1/security/advisories/bulk", None, Target::Audit { is_report: false }),
             ("/~acme/-/npm/v1/security/audits/quick", Some("acme"), Target::Audit { is_report: true }),
+            ("/-/npm/v1/keys", None, Target::Keys),
+            ("/~acme/-/npm/v1/keys", Some("acme"), Target::Keys),
             ("/-/npm/v1/attestations/b@1.0.0", None, attestations("b")),
             ("/~acme/-/npm/v1/attestations/@a%2fb@1.0.0", Some("acme"), attestations("@a/b")),
             ("/-/npm/v1/attestations/@a/b@1.0.0", None, attestations("@a/b")),
@@ -229,6 +236,7 @@ mod tests {
             ("POST", "/javascript/-/npm/v1/security/advisories/bulk", "packages.javascript.audit"),
             ("GET", "/javascript/-/npm/v1/attestations/b@1.0.0", "packages.javascript.attestations"),
             ("GET", "/javascript/-/npm/v1/attestations/@a/b@1.0.0", "packages.javascript.attestations"),
+            ("GET", "/libraries/javascript/~a/-/npm/v1/keys", "packages.javascript.keys"),
             ("PATCH", "/javascript/b", "packages.javascript.other"),
         ] {
             assert_eq!(name(&verb.parse().expect("a method"), path), wanted, "{verb} {path}");

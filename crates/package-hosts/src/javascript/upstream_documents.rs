@@ -10,7 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_core::{hex, rfc3339};
 use bowline_libraries::hosting::{
-    Answer, Ask, NewDocument, PackedManifests, UpstreamDocument, UpstreamFile, UpstreamManifest, UpstreamManifests,
+    Answer, Ask, NewDocument, OwnSignature, PackedManifests, SIGNING_KEYS, UpstreamDocument, UpstreamFile,
+    UpstreamManifest, UpstreamManifests,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::objects::Texts;
+use super::upstream_keys;
 use crate::PackageHosts;
 use crate::fetching::{self, line, text_of};
 
@@ -36,6 +38,9 @@ const HELD: &str = "-security";
 
 /// What the upstream answers.
 pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, String> {
+    if ask.package == SIGNING_KEYS {
+        return upstream_keys::answer(hosts, ask).await;
+    }
     let base = ask.upstream.url.trim_end_matches('/');
     let address = format!("{base}/{}", ask.package.replace('/', "%2f"));
     let (opened, url) = match fetching::requested_page(hosts, ask, (&address, ACCEPT)).await? {
@@ -45,10 +50,11 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
     let body = fetching::page(opened).await?;
     let package = ask.package.clone();
+    let signer = hosts.hosting.document_signer(ask).await.map_err(|error| error.to_string())?;
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        read(&body, &url, &package)
+        read(&body, &url, &package, |version, sha512| signer.sign(version, sha512).map(Some))
     });
     let read = reading.await.map_err(|error| error.to_string())??;
     Ok(Answer::Document(NewDocument { etag, last_modified, ..read }))
@@ -126,7 +132,7 @@ fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile,
     let file = UpstreamFile {
         version: version.to_owned(),
         url: text("tarball").to_owned(),
-        sha512,
+        sha512: hex(&sha512),
         license,
         yanked: is_deprecated,
         yanked_reason: warning,
@@ -139,7 +145,8 @@ fn usable(version: &str, manifest: &Map<String, Value>) -> Option<(UpstreamFile,
         sha1: Some(text("shasum")).filter(|text| is_sha1(text)).unwrap_or_default().to_owned(),
         file_count: number("fileCount"),
         unpacked_bytes: number("unpackedSize"),
-        signatures: dist.get("signatures").filter(|value| value.is_array()).map(Value::to_string).unwrap_or_default(),
+        signatures: signatures(dist, &sha512),
+        own_signature: None,
     };
     Some((file, manifest))
 }
@@ -156,15 +163,27 @@ fn is_sha1(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The SHA-512 of an integrity, which may list several digests, in hex.
-fn sha512(integrity: &str) -> Option<String> {
+/// The SHA-512 of an integrity, which may list several digests.
+fn sha512(integrity: &str) -> Option<Vec<u8>> {
     let digest = integrity.split_ascii_whitespace().find_map(|digest| digest.strip_prefix("sha512-"))?;
-    let bytes = STANDARD.decode(digest.split('?').next()?).ok()?;
-    (bytes.len() == 64).then(|| hex(&bytes))
+    STANDARD.decode(digest.split('?').next()?).ok().filter(|bytes| bytes.len() == 64)
 }
 
-/// What a document says of a package.
-fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
+/// The signatures of a version as JSON; empty without. They are of the whole integrity: clients see the SHA-512 alone, so of
+/// one with more they cannot be verified here.
+fn signatures(dist: &Value, sha512: &[u8]) -> String {
+    let is_of_it = dist.get("integrity").is_some_and(|text| *text == format!("sha512-{}", STANDARD.encode(sha512)));
+    let signatures = dist.get("signatures").filter(|value| is_of_it && value.is_array());
+    signatures.map(Value::to_string).unwrap_or_default()
+}
+
+/// What a document says of a package, with a signature of each version by its SHA-512 in hex.
+fn read(
+    body: &[u8],
+    base: &Url,
+    package: &str,
+    sign: impl Fn(&str, &str) -> bowline_core::Result<Option<OwnSignature>>,
+) -> Result<NewDocument, String> {
     let document: Document =
         serde_json::from_slice(body).map_err(|error| format!("the document does not parse: {error}"))?;
     if document.name != package {
@@ -184,8 +203,9 @@ fn read(body: &[u8], base: &Url, package: &str) -> Result<NewDocument, String> {
         let Some(url) = address(&file.url, base) else { continue };
         let upload_micros = time(&file.version).max(0);
         let name = format!("{unscoped}-{}.tgz", file.version);
+        let own_signature = sign(&manifest.version, &file.sha512).map_err(|error| error.to_string())?;
+        manifests.push(UpstreamManifest { own_signature, ..manifest });
         files.push(UpstreamFile { name, url, upload_micros, ..file });
-        manifests.push(manifest);
     }
     new.document = UpstreamDocument { files, tags, ..UpstreamDocument::default() };
     new.manifests = PackedManifests::pack(&UpstreamManifests { manifests }).map_err(|error| error.to_string())?;
@@ -252,7 +272,7 @@ mod tests {
                 "1.9": version(json!({})),
             },
         });
-        let new = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
+        let new = read(document.to_string().as_bytes(), &base(), "@a/b", |_, _| Ok(None)).expect("a document");
         let names: Vec<&str> = new.document.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["b-1.0.0.tgz", "b-1.1.0.tgz"]);
         let first = &new.document.files[0];
@@ -287,7 +307,7 @@ mod tests {
     #[test]
     fn what_is_no_document_is_refused() {
         for text in ["{", "[]", "{\"name\":\"other\"}", "{\"name\":\"@a/b\",\"versions\":[]}", "{}"] {
-            assert!(read(text.as_bytes(), &base(), "@a/b").is_err(), "{text}");
+            assert!(read(text.as_bytes(), &base(), "@a/b", |_, _| Ok(None)).is_err(), "{text}");
         }
     }
 
@@ -298,7 +318,7 @@ mod tests {
             (json!({ "name": "@a/b", "time": { "unpublished": {} } }), true),
             (json!({ "name": "@a/b", "versions": { "1.0.0": version(json!({})) } }), false),
         ] {
-            let new = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
+            let new = read(document.to_string().as_bytes(), &base(), "@a/b", |_, _| Ok(None)).expect("a document");
             assert_eq!(new.is_quarantined, wanted, "{document}");
         }
     }

@@ -49,6 +49,9 @@ pub struct RotateCommand {
     /// Let running servers rotate whenever the newest key is that old, such as 90d, from now on; never to end it
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
+    /// Rotate the key that signs versions of npm's packages instead: the new one signs at once, the old one stays listed
+    #[arg(long, conflicts_with_all = ["algorithm", "every"])]
+    packages: bool,
     #[command(flatten)]
     options: StorageOptions,
 }
@@ -57,7 +60,7 @@ pub struct RotateCommand {
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
 pub struct RevokeCommand {
-    /// Id of the key, as bowline keys list shows it
+    /// Id of the key, as bowline keys list shows it, or as the list of npm's registry does: SHA256:...
     // Some ids begin with a hyphen.
     #[arg(group = "which", allow_hyphen_values = true)]
     kid: Option<String>,
@@ -100,6 +103,10 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
     let algorithm = command.algorithm.map(Algorithm::from);
     let now = SystemClock.now();
     let message = match command.every.as_deref() {
+        None if command.packages => {
+            let id = keys::packages::rotate(&storage.db, &storage.wrapping_key, now).await?;
+            format!("{id} signs packages; those signed before verify with the keys that signed them\n")
+        }
         Some("never") => {
             keys::clear_schedule(&storage.db, now).await?;
             "signing keys no longer rotate by themselves\n".to_owned()
@@ -129,8 +136,14 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
 async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
     let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let algorithm = command.algorithm.map(Algorithm::from);
-    let which = command.kid.map_or(Which::All, Which::One);
     let (first, now) = (storage.token_algorithm, SystemClock.now());
+    if let Some(kid) = command.kid.as_deref().filter(|kid| keys::packages::is_id(kid)) {
+        let spare = keys::packages::revoke(&storage.db, &storage.wrapping_key, kid, now).await?;
+        storage.db.close().await;
+        let signs = spare.map(|spare| format!("{spare} signs packages\n")).unwrap_or_default();
+        return print(&format!("{kid} is revoked\n{signs}Running servers sign again what it had signed.\n"));
+    }
+    let which = command.kid.map_or(Which::All, Which::One);
     let revoked = keys::revoke(&storage.db, &storage.wrapping_key, which, algorithm, first, now).await?;
     storage.db.close().await;
     let mut message = String::new();
