@@ -52,6 +52,10 @@ mod npm_changes;
 mod npm_hostile;
 #[path = "packages/npm_publishing.rs"]
 mod npm_publishing;
+#[path = "packages/npm_signatures.rs"]
+mod npm_signatures;
+#[path = "packages/npm_signatures_upstreams.rs"]
+mod npm_signatures_upstreams;
 #[path = "packages/npm_upstreams.rs"]
 mod npm_upstreams;
 #[path = "packages/npm_withholding.rs"]

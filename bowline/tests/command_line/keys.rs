@@ -160,6 +160,23 @@ async fn a_running_server_rotates_by_schedule() {
     server.stop().await;
 }
 
+async fn keys_of_packages_are_rotated_and_revoked(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let rotated = ended(&on(&server, &["keys", "rotate", "--packages"]).await, 0);
+    let (kid, rest) = rotated.split_once(' ').expect("an id");
+    assert!(kid.starts_with("SHA256:") && rest.starts_with("signs packages"), "{rotated}");
+    ended(&on(&server, &["keys", "rotate", "--packages", "--every", "2h"]).await, 2);
+    let revoked = ended(&on(&server, &["keys", "revoke", kid]).await, 0);
+    let lines: Vec<&str> = revoked.lines().collect();
+    let [gone, signs, _] = lines.as_slice() else { panic!("{revoked}") };
+    assert!(*gone == format!("{kid} is revoked") && signs.ends_with(" signs packages"), "{revoked}");
+    let again = on(&server, &["keys", "revoke", kid]).await;
+    ended(&again, 2);
+    assert!(text(&again.stderr).contains("for packages"), "{}", text(&again.stderr));
+    assert_eq!(keys(&on(&server, &["keys", "list", "-o", "json"]).await).len(), 1, "keys for tokens alone");
+    server.stop().await;
+}
+
 async fn everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one(engine: Engine) {
     let server = TestServer::start(engine).await;
     let home = tempfile::tempdir().expect("a scratch directory is made");
@@ -205,5 +222,6 @@ by_engine!(
     multi_thread:
     a_revoked_key_ends_its_tokens_on_a_running_server,
     everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one,
+    keys_of_packages_are_rotated_and_revoked,
     a_server_that_was_taken_for_stopped_stops
 );

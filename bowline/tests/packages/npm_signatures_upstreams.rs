@@ -1,0 +1,220 @@
+//! Signatures of JavaScript packages of another registry: its own where clients can verify them, else those of this server.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bowline_authn::package_key::PackageSigner;
+use bowline_testkit::{Actor, TestServer, each_engine};
+use serde_json::{Value, json};
+
+use crate::fake_index::FakeIndex;
+use crate::npm_signatures::{keys, signers, verified};
+use crate::support::*;
+
+const MINUTES: Duration = Duration::from_secs(301);
+/// Where the list of keys is at an upstream.
+const LIST: &str = "-/npm/v1/keys";
+
+/// An organization with an upstream, someone who may publish there, and its owner.
+async fn installer(server: &TestServer, name: &str, index: &FakeIndex) -> (String, Client, Actor) {
+    let (org, client) = npm_publisher(server, name).await;
+    let owner = server.actor("owner", &org).await;
+    index.npm_serve(&owner, &org).await;
+    (org, client, owner)
+}
+
+/// A key as a list has it, under an id.
+fn listed(keyid: &str, key: &PackageSigner, expires: Value) -> Value {
+    let kind = "ecdsa-sha2-nistp256";
+    let public = STANDARD.encode(key.public_key());
+    json!({ "keyid": keyid, "key": public, "keytype": kind, "scheme": kind, "expires": expires })
+}
+
+/// Has the upstream list these keys.
+fn list(index: &FakeIndex, keys: &[Value]) {
+    index.state().documents.insert(LIST.into(), json!({ "keys": keys }));
+}
+
+/// Has the upstream sign a version of `foo`, by keys under these ids.
+fn sign(index: &FakeIndex, version: &str, keys: &[(&str, &PackageSigner)]) -> Value {
+    let mut state = index.state();
+    let dist = &mut state.documents.get_mut("foo").unwrap()["versions"][version]["dist"];
+    let message = format!("foo@{version}:{}", dist["integrity"].as_str().unwrap());
+    let signature = |(keyid, key): &(&str, &PackageSigner)| json!({ "keyid": keyid, "sig": STANDARD.encode(key.sign(message.as_bytes()).unwrap()) });
+    dist["signatures"] = keys.iter().map(signature).collect();
+    dist["signatures"].clone()
+}
+
+fn signatures(document: &Value, version: &str) -> Value {
+    document["versions"][version]["dist"]["signatures"].clone()
+}
+
+async fn signatures_and_keys_of_an_upstream_are_passed_on(server: &TestServer) {
+    let (index, key, old) =
+        (FakeIndex::start().await, PackageSigner::generate().unwrap(), PackageSigner::generate().unwrap());
+    for (version, days) in [("1.0.0", 30), ("1.1.0", 3), ("1.2.0", 2), ("1.3.0", 1)] {
+        index.npm_publish(server, "foo", version, days);
+    }
+    let end = bowline_core::rfc3339::text(
+        bowline_core::Clock::now(server.clock()) - 10 * 24 * 3600 * 1_000_000,
+        bowline_core::rfc3339::Digits::Fewest,
+    );
+    list(&index, &[listed("theirs", &key, Value::Null), listed("old", &old, json!(end))]);
+    let both = sign(&index, "1.0.0", &[("theirs", &key), ("old", &old)]);
+    // With a key that had expired; with one that is not listed besides; with such a one alone.
+    sign(&index, "1.1.0", &[("old", &old)]);
+    let two = sign(&index, "1.2.0", &[("theirs", &key), ("unknown", &old)]);
+    sign(&index, "1.3.0", &[("unknown", &old)]);
+    let (_, client, _) = installer(server, "acme", &index).await;
+    let all = keys(&client).await;
+    let ids: Vec<&str> = all.iter().map(|key| key["keyid"].as_str().unwrap()).collect();
+    assert_eq!(ids[1..], ["theirs", "old"]);
+    assert_eq!((&all[1]["expires"], &all[2]["expires"]), (&Value::Null, &json!(end)));
+    let document = client.document("foo").await;
+    assert_eq!((signatures(&document, "1.0.0"), signatures(&document, "1.2.0")), (both, json!([two[0]])));
+    assert_eq!(
+        (signers(&document, "1.1.0"), signers(&document, "1.3.0")),
+        (vec![ids[0].to_owned()], vec![ids[0].to_owned()])
+    );
+    for version in ["1.0.0", "1.1.0", "1.2.0", "1.3.0"] {
+        assert_eq!(verified(&all, &document, version), Ok(true), "{version}");
+    }
+    // A wrong signature of a listed key is passed on, for clients to see.
+    index.state().documents.get_mut("foo").unwrap()["versions"]["1.0.0"]["dist"]["signatures"] = json!([two[0]]);
+    server.clock().advance(MINUTES);
+    let document = client.document("foo").await;
+    assert_eq!(verified(&keys(&client).await, &document, "1.0.0"), Ok(false), "{document}");
+}
+
+async fn an_upstream_without_keys_is_signed_for(server: &TestServer) {
+    let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
+    index.npm_publish(server, "foo", "1.0.0", 30);
+    index.npm_publish(server, "foo", "1.1.0", 20);
+    sign(&index, "1.1.0", &[("theirs", &key)]);
+    let (_, client, _) = installer(server, "acme", &index).await;
+    let first = client.document("foo").await;
+    assert_eq!(index.seen(), ["/npm/foo"], "keys are requested for those who ask for keys");
+    let own = keys(&client).await;
+    assert_eq!((own.len(), index.seen()), (1, vec![format!("/npm/{LIST}")]));
+    for version in ["1.0.0", "1.1.0"] {
+        assert_eq!(verified(&own, &first, version), Ok(true), "{first}");
+    }
+    keys(&client).await;
+    assert_eq!(index.seen(), Vec::<String>::new(), "that there are none is known for a while");
+    // What the upstream confirms, and what it adds to, has the signatures of before.
+    server.clock().advance(MINUTES);
+    assert_eq!(client.document("foo").await["versions"], first["versions"]);
+    index.npm_publish(server, "foo", "1.2.0", 1);
+    server.clock().advance(MINUTES);
+    let second = client.document("foo").await;
+    assert_eq!(second["versions"]["1.0.0"], first["versions"]["1.0.0"]);
+    assert_eq!(verified(&own, &second, "1.2.0"), Ok(true));
+    // Once it lists keys, its signatures are passed on.
+    list(&index, &[listed("theirs", &key, Value::Null)]);
+    assert_eq!(keys(&client).await.len(), 2);
+    assert_eq!(signers(&client.document("foo").await, "1.1.0"), ["theirs"]);
+}
+
+async fn the_signature_is_of_the_bytes_that_are_served(server: &TestServer) {
+    let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
+    let bytes = index.npm_publish(server, "foo", "1.0.0", 30);
+    list(&index, &[listed("theirs", &key, Value::Null)]);
+    sign(&index, "1.0.0", &[("theirs", &key)]);
+    let (_, client, _) = installer(server, "acme", &index).await;
+    let all = keys(&client).await;
+    let before = client.document("foo").await;
+    assert_eq!(client.npm_file(server, &before, "1.0.0").await.body, bytes);
+    // The upstream changes the file of a version that is stored, and signs it again.
+    index.npm_list(server, ("foo", "1.0.0"), 30, bytes.iter().rev().copied().collect());
+    sign(&index, "1.0.0", &[("theirs", &key)]);
+    server.clock().advance(MINUTES);
+    let after = client.document("foo").await;
+    assert_eq!(signers(&after, "1.0.0"), [all[0]["keyid"].as_str().unwrap()]);
+    assert_eq!(verified(&all, &after, "1.0.0"), Ok(true), "{after}");
+    // An integrity with another digest besides is not what clients see here.
+    index.npm_publish(server, "foo", "2.0.0", 30);
+    let integrity = {
+        let mut state = index.state();
+        let dist = &mut state.documents.get_mut("foo").unwrap()["versions"]["2.0.0"]["dist"];
+        let alone = dist["integrity"].as_str().unwrap().to_owned();
+        dist["integrity"] = json!(format!("sha1-3rSDcKPo2dFx6Yk/KmFBxKmqM9k= {alone}"));
+        alone
+    };
+    sign(&index, "2.0.0", &[("theirs", &key)]);
+    server.clock().advance(MINUTES);
+    let (all, document) = (keys(&client).await, client.document("foo").await);
+    assert_eq!(document["versions"]["2.0.0"]["dist"]["integrity"], json!(integrity));
+    assert_eq!(verified(&all, &document, "2.0.0"), Ok(true), "{document}");
+}
+
+async fn no_upstream_takes_the_id_of_a_key(server: &TestServer) {
+    let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
+    index.npm_publish(server, "foo", "1.0.0", 30);
+    let (org, client, owner) = installer(server, "acme", &index).await;
+    let own = keys(&client).await;
+    let keyid = own[0]["keyid"].as_str().unwrap();
+    sign(&index, "1.0.0", &[(keyid, &key)]);
+    list(&index, &[listed(keyid, &key, Value::Null), listed("theirs", &key, Value::Null)]);
+    server.clock().advance(MINUTES);
+    let all = keys(&client).await;
+    assert_eq!((all.len(), &all[0], &all[1]["keyid"]), (2, &own[0], &json!("theirs")));
+    let document = client.document("foo").await;
+    assert_eq!(signers(&document, "1.0.0"), [keyid]);
+    assert_eq!(verified(&all, &document, "1.0.0"), Ok(true), "{document}");
+
+    // Of two upstreams, the first has the id.
+    let (second, other) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
+    second.npm_publish(server, "bar", "1.0.0", 30);
+    list(&second, &[listed("theirs", &other, Value::Null)]);
+    let body =
+        json!({ "name": "second", "ecosystem": "JAVASCRIPT", "url": format!("{}/npm/", second.base), "position": 5 });
+    assert_eq!(crate::fake_index::set_upstream(&owner, &org, body).await.0, 200);
+    let mut bar = second.state().documents["bar"].clone();
+    let message = format!("bar@1.0.0:{}", bar["versions"]["1.0.0"]["dist"]["integrity"].as_str().unwrap());
+    let sig = STANDARD.encode(other.sign(message.as_bytes()).unwrap());
+    bar["versions"]["1.0.0"]["dist"]["signatures"] = json!([{ "keyid": "theirs", "sig": sig }]);
+    second.state().documents.insert("bar".into(), bar);
+    let (all, document) = (keys(&client).await, client.document("bar").await);
+    assert_eq!((all.len(), &all[1]["key"]), (2, &json!(STANDARD.encode(key.public_key()))));
+    assert_eq!(verified(&all, &document, "1.0.0"), Ok(true), "{document}");
+}
+
+async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &TestServer) {
+    let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
+    index.npm_publish(server, "foo", "1.0.0", 30);
+    list(&index, &[listed("theirs", &key, Value::Null)]);
+    sign(&index, "1.0.0", &[("theirs", &key)]);
+    let (org, client, _) = installer(server, "acme", &index).await;
+    let all = keys(&client).await;
+    assert_eq!(all.len(), 2);
+    client.document("foo").await;
+    let (_, other) = npm_publisher(server, "other").await;
+    assert_eq!(keys(&other).await, all[..1]);
+    sentence(&other.at(&org).send("GET -/npm/v1/keys", &[], &[]).await, 403);
+    assert_eq!(client.send(&format!("GET {}", LIST.replace('/', "%2f")), &[], &[]).await.json()["keys"], json!(all));
+
+    index.state().status = Some(503);
+    server.clock().advance(MINUTES);
+    let document = client.document("foo").await;
+    assert_eq!((keys(&client).await, signers(&document, "1.0.0")), (all.clone(), vec!["theirs".to_owned()]));
+    // After a week, neither the key nor signatures by it are shown.
+    let [_, old] = all.as_slice() else { panic!("{all:?}") };
+    server.clock().advance(Duration::from_secs(7 * 24 * 3600));
+    let client = Client::of(server, &server.actor("libraries.javascript.pull", &org).await).javascript();
+    assert!(!keys(&client).await.contains(old));
+    // A list that cannot be read is none.
+    index.state().status = None;
+    index.state().documents.insert(LIST.into(), json!([7]));
+    server.clock().advance(Duration::from_secs(11));
+    let (all, document) = (keys(&client).await, client.document("foo").await);
+    assert_eq!((all.len(), verified(&all, &document, "1.0.0")), (1, Ok(true)));
+}
+
+each_engine!(
+    an_upstream_without_keys_is_signed_for,
+    keys_of_an_upstream_outlast_it_and_are_of_one_organization,
+    no_upstream_takes_the_id_of_a_key,
+    signatures_and_keys_of_an_upstream_are_passed_on,
+    the_signature_is_of_the_bytes_that_are_served,
+);
