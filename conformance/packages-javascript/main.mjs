@@ -7,8 +7,9 @@
 //   JAVASCRIPT                 directory whose node_modules has the clients
 //   JAVASCRIPT_WHOLE=1         all versions of the clients instead of the newest ones
 //   UPDATE_GOLDEN=1            write the table of what each client prints again; it is that of JAVASCRIPT_WHOLE
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -290,6 +291,34 @@ try {
     const outcome = install(how, own, { 'bwl-outer': '^1.0.0', 'bwl-by-npm0': '1.0.0' });
     check(`${client} installs from an upstream beside own packages`, outcome.status === 0 && installed(outcome.directory, 'bwl-outer') === '1.1.0', outcome.text);
     ofUpstream[client] = outcome.directory;
+  }
+
+  // ---- signatures ------------------------------------------------------------------------------------------
+  const keys = await request(own, `${own.url}-/npm/v1/keys`);
+  check('the registry lists its keys', keys.status === 200 && (await keys.json()).keys.length > 0);
+  const forger = spawn('node', [join(here, 'forger.mjs')], { env: { PATH: process.env.PATH, UPSTREAM: BASE_URL, FORGED: 'bwl-leaf' }, stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const [port] = await once(forger.stdout, 'data');
+    const front = `127.0.0.1:${String(port).trim()}`;
+    // npm as it is, apart from its client of Sigstore's public repository.
+    const npmAudit = (path) => (cwd) => run('node', ['--require', join(here, 'without-tuf.cjs'), join(JAVASCRIPT, 'node_modules', path), 'audit', 'signatures'], cwd);
+    const verifiers = {
+      'npm 10.9.9': { program: npm10, install: ['install'], audit: npmAudit('npm10/bin/npm-cli.js') },
+      'npm 12.2.2': { program: npm12, install: ['install'], audit: npmAudit('npm12/bin/npm-cli.js') },
+      'pnpm 12.21.0': { ...clients['pnpm 12.21.0'], audit: (cwd) => pnpm12(['audit', 'signatures'], cwd) },
+    };
+    for (const [client, how] of Object.entries(verifiers)) {
+      const { directory, ...outcome } = install(how, own, { '@bwl/example': '1.0.0', 'bwl-leaf': '1.0.0', 'bwl-outer': '1.0.0' });
+      check(`${client} installs what it verifies`, outcome.status === 0, outcome.text);
+      const verified = how.audit(directory);
+      check(`${client} verifies the signatures of own packages and of those of an upstream`, verified.status === 0 && /audited 3 packages/.test(verified.text) && /3 packages have verified registry signatures/.test(verified.text), verified.text);
+      const settings = join(directory, '.npmrc');
+      writeFileSync(settings, readFileSync(settings, 'utf8').replaceAll(BASE_URL, `http://${front}`).replaceAll(`//${host}/`, `//${front}/`));
+      const wrong = how.audit(directory);
+      check(`${client} reports a signature that was changed`, wrong.status === 1 && /1 package has an invalid registry signature/.test(wrong.text) && wrong.text.includes('bwl-leaf@1.0.0') && !wrong.text.includes('bwl-outer@'), wrong.text);
+    }
+  } finally {
+    forger.kill();
   }
 
   // ---- audit: a record of a vulnerability of what the upstream has ----------------------------------------
