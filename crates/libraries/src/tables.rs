@@ -277,4 +277,12 @@ pub const TABLES: &[TableDeclaration] = &[
             value("parent_pom"),
         ],
     },
+    TableDeclaration {
+        name: "upstream_known_versions",
+        columns: &[
+            reference("upstream", "package_upstreams", OnDelete::Hook),
+            value("package"),
+            message("document", "bowline.libraries.v1.UpstreamDocument"),
+        ],
+    },
 ];

@@ -378,4 +378,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0069_java_signatures.sql"),
         postgres: include_str!("../migrations/postgres/0069_java_signatures.sql"),
     },
+    Migration {
+        version: 70,
+        name: "first_seen",
+        sqlite: include_str!("../migrations/sqlite/0070_first_seen.sql"),
+        postgres: include_str!("../migrations/postgres/0070_first_seen.sql"),
+    },
 ];

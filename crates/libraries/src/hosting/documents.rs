@@ -10,8 +10,8 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message as _;
 
 use super::Hosting;
-use super::encoded::files_named;
-use super::go_times;
+use super::encoded::document_of;
+use super::first_seen;
 use super::memory::{self, Outcome};
 use super::package_file::PackageFile;
 use super::packed::PackedManifests;
@@ -186,7 +186,8 @@ impl DocumentRow {
             },
             metadata_sha256: file.metadata_sha256.clone(),
             requires_python: file.requires_python.clone(),
-            uploaded_at: Some(file.upload_micros.max(file.first_seen_micros)).filter(|micros| *micros > 0),
+            uploaded_at: Some(first_seen::published_micros(language, file)).filter(|micros| *micros > 0),
+            first_seen: first_seen::of_file(&self.document, file),
             yanked: file.yanked.then(|| file.yanked_reason.clone()),
             url: file.url.clone(),
             provenance_url: file.provenance_url.clone(),
@@ -199,6 +200,15 @@ impl DocumentRow {
     /// The files as the upstream says of them, also those that are gone.
     pub(super) fn upstream_files(&self) -> &[UpstreamFile] {
         &self.document.files
+    }
+
+    /// All that is stored of it.
+    pub(super) fn document(&self) -> &UpstreamDocument {
+        &self.document
+    }
+
+    pub(super) fn into_document(self) -> UpstreamDocument {
+        self.document
     }
 
     /// Plugins of Maven, if the package is a group of them.
@@ -242,8 +252,7 @@ pub(super) async fn find_of(
     file: &str,
 ) -> Result<Option<DocumentRow>> {
     let read = |row: &Row<'_>| {
-        let document = UpstreamDocument { files: files_named(&row.bytes(5)?, file)?, ..UpstreamDocument::default() };
-        Ok(DocumentRow { head: DocumentHead::read(row)?, document })
+        Ok(DocumentRow { document: document_of(&row.bytes(5)?, file)?, head: DocumentHead::read(row)? })
     };
     tx.query_opt(&whole(), &[Value::from(upstream.as_str()), Value::from(package)], read).await
 }
@@ -326,8 +335,9 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
             let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $5,
                          fetched_at = $4
                        WHERE upstream = $1 AND package = $2";
-            let before = find(tx, uid, &ask.package).await?.filter(|_| ask.language == Language::Go);
-            let nothing = before.as_ref().map(go_times::all_gone).unwrap_or_default().encode_to_vec();
+            let before = find(tx, uid, &ask.package).await?;
+            let nothing =
+                before.map(|before| first_seen::all_gone(&before.document)).unwrap_or_default().encode_to_vec();
             let no_manifests: &[u8] = &[];
             let params = [
                 upstream,
@@ -343,7 +353,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
     };
     let before = find(tx, uid, &ask.package).await?;
     if before.is_none() {
-        room::make(tx, uid, ask.language, ask.statements.is_some()).await?;
+        room::make(tx, uid, ask.language, ask.statements.is_some(), now).await?;
     }
     if let Some(before) = &before
         && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
@@ -374,7 +384,7 @@ async fn insert(
                  last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
                  fetched_at = excluded.fetched_at, manifests = excluded.manifests";
     let mut document = new.document.clone();
-    go_times::complete(tx, ask, before, &mut document, now).await?;
+    first_seen::complete(tx, ask, before, &mut document, now).await?;
     let (document, etag) = (document.encode_to_vec(), format!("{FORMAT}{}", new.etag));
     let params = [
         Value::from(ask.upstream.uid.as_str()),

@@ -1,7 +1,7 @@
 //! What Go's protocol asks for: the versions of a module, what is known of one, its `go.mod` and its archive.
 //!
 //! Of an upstream, two documents are stored: the list of a module under its path, and what a version or another query leads to
-//! under `path@query`. The latter says when the commit of a version was made; `go_times` says how old the version is by both.
+//! under `path@query`. The latter says when the commit of a version was made; `first_seen` says how old the version is by both.
 //! Files are pinned by the bytes that came first. Versions come from the first upstream that has a list of the module.
 
 use bowline_core::{Error, Micros};

@@ -148,7 +148,8 @@ async fn beside(
     let is_malware = withheld.get(wanted.package).is_some_and(|withheld| withheld.has(&found.version, &found.sort_key));
     // The POM's license counts for all files, and the later date: a file may come to an old version today.
     let uploaded_at = described.uploaded_at.max(found.uploaded_at);
-    let found = PackageFile { license, uploaded_at, is_malware, ..found };
+    // A file is as long known here as its version is: it is not on any list.
+    let found = PackageFile { license, uploaded_at, first_seen: described.first_seen, is_malware, ..found };
     Ok(Located::Here(Package::of_files(wanted.package, upstream.uid.clone(), Some(upstream), vec![found])))
 }
 

@@ -326,6 +326,7 @@ pub(super) async fn hosted(tx: &mut ReadTx, repository: &Uidp, name: &str, which
             metadata_sha256: row.text(6)?,
             requires_python: row.text(7)?,
             uploaded_at: Some(row.int(8)?),
+            first_seen: None,
             yanked: row.opt_text(9)?,
             is_malware: false,
             is_stored: true,

@@ -5,6 +5,7 @@ use bowline_versions::order_key;
 
 use super::files::Checksums;
 use crate::ecosystems::Language;
+use crate::policy::age::{Age, FirstSeen};
 
 /// A file of a package.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(super) struct PackageFile {
     pub(super) requires_python: String,
     /// When it became public, where that is known.
     pub(super) uploaded_at: Option<Micros>,
+    /// When this server saw it at its upstream first, where that is known; absent for packages of groups.
+    pub(super) first_seen: Option<FirstSeen>,
     /// Why installers should pass over it; absent if they need not.
     pub(super) yanked: Option<String>,
     pub(super) is_malware: bool,
@@ -49,6 +52,7 @@ impl PackageFile {
             metadata_sha256: String::new(),
             requires_python: String::new(),
             uploaded_at: None,
+            first_seen: None,
             yanked: None,
             is_malware: false,
             is_stored: false,
@@ -57,6 +61,11 @@ impl PackageFile {
             provenance_url: String::new(),
             provenance_type: String::new(),
         }
+    }
+
+    /// Since when it is public.
+    pub(super) fn age(&self) -> Age {
+        Age::of(self.uploaded_at, self.first_seen)
     }
 
     /// Whether it had been published at a time; without one, whether it is there now.

@@ -327,5 +327,6 @@ fn missing_file(
         logged: Vec::new(),
         served: None,
         published_at: file.uploaded_at,
+        first_seen: file.first_seen,
     })
 }

@@ -10,8 +10,9 @@ use super::files::Checksums;
 use super::notes::Note;
 use super::package_file::PackageFile;
 use super::served::ServedVersion;
-use super::{Hosting, OpenUpload, StoredBlob, upstreams};
+use super::{Hosting, OpenUpload, StoredBlob, first_seen, upstreams};
 use crate::ecosystems::Language;
+use crate::policy::age::FirstSeen;
 
 /// A file that is to be fetched from an upstream: the bytes of it, or its core metadata.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct MissingFile {
     /// What the organization is served with it.
     pub(super) served: Option<ServedVersion>,
     pub(super) published_at: Option<Micros>,
+    /// When it was seen at its upstream first; absent if it was not looked for in a list.
+    pub(super) first_seen: Option<FirstSeen>,
 }
 
 impl MissingFile {
@@ -60,6 +63,7 @@ impl MissingFile {
             logged: Vec::new(),
             served: None,
             published_at: None,
+            first_seen: None,
         }
     }
 
@@ -102,6 +106,7 @@ pub(super) struct StoredFile {
     pub(super) license: String,
     pub(super) digest: String,
     pub(super) published_at: Option<Micros>,
+    first_seen: Option<FirstSeen>,
     checksums: Checksums,
     pub(super) parent_pom: String,
 }
@@ -119,6 +124,7 @@ impl StoredFile {
             metadata_sha256: String::new(),
             requires_python: String::new(),
             uploaded_at: self.published_at,
+            first_seen: self.first_seen,
             yanked: None,
             is_malware: false,
             is_stored: true,
@@ -130,7 +136,8 @@ impl StoredFile {
     }
 }
 
-pub(super) const COLUMNS: &str = "name, version, license, sha256, published_at, sha512, md5, sha1, parent_pom";
+pub(super) const COLUMNS: &str = "name, version, license, sha256, published_at, sha512, md5, sha1, parent_pom,
+     first_seen_at, is_new";
 
 impl StoredFile {
     /// Reads the columns of `COLUMNS`.
@@ -145,8 +152,27 @@ impl StoredFile {
             published_at: row.opt_int(4)?,
             checksums: Checksums { md5: row.text(6)?, sha1: row.text(7)?, sha512 },
             parent_pom: row.text(8)?,
+            first_seen: read_first_seen(row, 9)?,
         })
     }
+}
+
+/// Reads the columns `first_seen_at` and `is_new`.
+fn read_first_seen(row: &Row<'_>, at: usize) -> Result<Option<FirstSeen>> {
+    let seen = FirstSeen { at: row.int(at)?, is_new: row.bool(at + 1)? };
+    Ok(Some(seen).filter(|seen| seen.at > 0))
+}
+
+/// When the stored files of a package were seen first, by their names, without those of which that is not known.
+pub(super) async fn first_seen_of_package(
+    tx: &mut ReadTx,
+    upstream: &Uidp,
+    package: &str,
+) -> Result<Vec<(String, FirstSeen)>> {
+    let sql = "SELECT name, first_seen_at, is_new FROM upstream_files WHERE upstream = $1 AND package = $2";
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, read_first_seen(row, 1)?));
+    let rows = tx.query(sql, &[Value::from(upstream.as_str()), Value::from(package)], read).await?;
+    Ok(rows.into_iter().filter_map(|(name, seen)| Some((name, seen?))).collect())
 }
 
 /// The stored files of a package at an upstream.
@@ -238,10 +264,17 @@ async fn keep(
     if !wanted.is_metadata {
         let sql =
             "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at, sha512,
-                                         md5, sha1, parent_pom)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (upstream, package, name) DO NOTHING";
+                                         md5, sha1, parent_pom, first_seen_at, is_new)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (upstream, package, name) DO NOTHING";
         let of = |algorithm: &str| wanted.digest.strip_prefix(algorithm);
         let checksums = &facts.checksums;
+        let seen = match wanted.first_seen {
+            // The list of its package has the names of POMs.
+            None if wanted.language == Language::Java && wanted.name.ends_with(".pom") => {
+                first_seen::of_fetched(tx, uid, (&wanted.package, &wanted.name), now).await?
+            }
+            seen => seen,
+        };
         let params = [
             Value::from(uid.as_str()),
             Value::from(&wanted.package),
@@ -255,6 +288,8 @@ async fn keep(
             Value::from(&checksums.md5),
             Value::from(&checksums.sha1),
             Value::from(&facts.parent_pom),
+            Value::Int(seen.map_or(0, |seen| seen.at)),
+            Value::Bool(seen.is_some_and(|seen| seen.is_new)),
         ];
         tx.execute(sql, &params).await?;
     }

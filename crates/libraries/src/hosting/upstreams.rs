@@ -182,7 +182,10 @@ async fn set(
     if before.is_some_and(|before| (&before.url, &before.username) != (&after.url, &after.username)) {
         // What another index answered, or this one to another account, says nothing about this one. Stored files keep their
         // names and digests.
-        tx.execute("DELETE FROM upstream_documents WHERE upstream = $1", &[Value::from(uid.as_str())]).await?;
+        for table in ["upstream_documents", "upstream_known_versions"] {
+            let sql = format!("DELETE FROM {table} WHERE upstream = $1");
+            tx.execute(&sql, &[Value::from(uid.as_str())]).await?;
+        }
     }
     store(tx, &organization, &after).await?;
     let shown = after.shown();
@@ -260,7 +263,7 @@ pub(super) async fn remove_some(tx: &mut WriteTx) -> Result<bool> {
     if package_files::unlink_some(tx, &uid, AT_ONCE).await? > 0 {
         return Ok(true);
     }
-    for table in ["upstream_files", "upstream_documents"] {
+    for table in ["upstream_files", "upstream_documents", "upstream_known_versions"] {
         let sql = format!(
             "DELETE FROM {table} WHERE upstream = $1 AND package IN
                (SELECT package FROM {table} WHERE upstream = $1 ORDER BY package LIMIT $2)"

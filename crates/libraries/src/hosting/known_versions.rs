@@ -1,0 +1,60 @@
+//! Which versions were seen of packages whose documents were forgotten for want of room.
+
+use bowline_contract::bowline::libraries::v1::UpstreamDocument;
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_store::{ReadTx, Value, WriteTx};
+use prost::Message as _;
+
+use super::first_seen;
+
+/// Packages of an upstream of which that is kept, and how many of them are dropped at once where there are as many.
+const PACKAGES: i64 = 20_000;
+const DROPPED: i64 = 100;
+
+/// Keeps what was seen of a package whose document is forgotten.
+pub(super) async fn add(
+    tx: &mut WriteTx,
+    upstream: &Uidp,
+    (package, document): (&str, &UpstreamDocument),
+    now: Micros,
+) -> Result<()> {
+    let sql = "INSERT INTO upstream_known_versions (upstream, package, forgotten_at, document) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (upstream, package) DO UPDATE SET forgotten_at = excluded.forgotten_at,
+                 document = excluded.document";
+    let document = first_seen::all_gone(document).encode_to_vec();
+    let params = [Value::from(upstream.as_str()), Value::from(package), Value::Int(now), Value::from(&document)];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+/// Drops what was forgotten longest ago where that is kept of as many packages as may be.
+pub(super) async fn make_room(tx: &mut WriteTx, upstream: &Uidp) -> Result<()> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_known_versions WHERE upstream = $1 LIMIT $2) AS known";
+    let params = [Value::from(upstream.as_str()), Value::Int(PACKAGES)];
+    let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
+    if count < PACKAGES {
+        return Ok(());
+    }
+    let sql = "DELETE FROM upstream_known_versions WHERE upstream = $1 AND package IN
+                 (SELECT package FROM upstream_known_versions WHERE upstream = $1 ORDER BY forgotten_at LIMIT $2)";
+    tx.execute(sql, &[Value::from(upstream.as_str()), Value::Int(DROPPED)]).await?;
+    Ok(())
+}
+
+/// What was seen of a package whose document was forgotten.
+pub(super) async fn find(tx: &mut ReadTx, upstream: &Uidp, package: &str) -> Result<Option<UpstreamDocument>> {
+    let sql = "SELECT document FROM upstream_known_versions WHERE upstream = $1 AND package = $2";
+    let params = [Value::from(upstream.as_str()), Value::from(package)];
+    let bytes = tx.query_opt(sql, &params, |row| row.bytes(0).map_err(Error::from)).await?;
+    bytes.map(|bytes| UpstreamDocument::decode(bytes.as_slice()).map_err(Error::internal)).transpose()
+}
+
+/// The same for a document that is stored again, which has it from then on.
+pub(super) async fn take(tx: &mut WriteTx, upstream: &Uidp, package: &str) -> Result<Option<UpstreamDocument>> {
+    let known = find(tx, upstream, package).await?;
+    if known.is_some() {
+        let sql = "DELETE FROM upstream_known_versions WHERE upstream = $1 AND package = $2";
+        tx.execute(sql, &[Value::from(upstream.as_str()), Value::from(package)]).await?;
+    }
+    Ok(known)
+}
