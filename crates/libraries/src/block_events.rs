@@ -95,7 +95,7 @@ impl BlockedDownload<'_> {
 pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp, now: Micros) -> Result<()> {
     let (subject, refusal) = (&blocked.subject, blocked.refusal);
     let (days, until) = match refusal {
-        Refusal::Cooldown { days, until } => (*days, *until),
+        Refusal::Cooldown { days, until, .. } => (*days, *until),
         Refusal::Blocked(_)
         | Refusal::License(_)
         | Refusal::Malware
@@ -121,7 +121,7 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
         Value::Int(blocked.mode as i64),
         Value::from(refusal.reason()),
         Value::from(blocked.policy_uid()),
-        Value::OptInt(subject.published_at),
+        Value::OptInt(subject.age.published_at),
         Value::from(days),
         Value::OptInt(until),
         Value::Int(now),

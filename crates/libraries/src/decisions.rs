@@ -22,7 +22,7 @@ use super::ecosystems::{LANGUAGES, Language, MUST_BE_OWN};
 use super::in_force::{self, InForce};
 use super::policies::{self, Mode};
 use super::policy::decide::{Decision, Policy, Refusal, Severity, Vulnerability, decide};
-use super::{exceptions, policy_vulnerabilities, require_organization};
+use super::{exceptions, policy_ages, policy_vulnerabilities, require_organization};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -64,6 +64,7 @@ pub(super) fn draft_violations(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldV
 fn evaluate_violations(request: &own::EvaluatePolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
     wrong.extend(policy_vulnerabilities::violations("vulnerabilityRule", request.vulnerability_rule.as_ref()));
+    wrong.extend(policy_ages::violations("ageSource", request.age_source));
     for (at, purl) in request.purls.iter().enumerate() {
         wrong.extend(purl_violations(&format!("purls[{at}]"), purl));
     }
@@ -73,6 +74,7 @@ fn evaluate_violations(request: &own::EvaluatePolicyRequest) -> Vec<FieldViolati
 fn preview_violations(request: &own::PreviewPolicyRequest) -> Vec<FieldViolation> {
     let mut wrong = draft_violations(request.policy.as_ref());
     wrong.extend(policy_vulnerabilities::violations("vulnerabilityRule", request.vulnerability_rule.as_ref()));
+    wrong.extend(policy_ages::violations("ageSource", request.age_source));
     if !(0..=MAX_WINDOW_DAYS).contains(&request.window_days) {
         let description = format!("must be 1 to {MAX_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
         wrong.push(FieldViolation { field: "windowDays".into(), description });
@@ -124,7 +126,8 @@ async fn evaluate(
     let organization = require_organization(tx, call).await?;
     let request = call.request();
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
-    let draft = drafted(tx, &organization, request.policy.as_ref(), request.vulnerability_rule.as_ref()).await?;
+    let rules = (request.vulnerability_rule.as_ref(), request.age_source());
+    let draft = drafted(tx, &organization, request.policy.as_ref(), rules).await?;
     let policy = Policy { overrides, ..draft };
     let readable = readable(call, &organization);
     let decisions = decided(tx, &organization, (&request.purls, &readable), &policy, call.now()).await?;
@@ -136,22 +139,26 @@ fn lowest<'a>(policies: impl IntoIterator<Item = &'a Policy>) -> Option<Severity
     policies.into_iter().filter_map(|policy| Some(policy.vulnerabilities?.minimum)).min()
 }
 
-/// A draft with its rule about vulnerabilities: the one that is given, or else the one that the policy of its id has, which an
-/// update keeps.
+/// A draft with its rules about vulnerabilities and age: those that are given, or else those that the policy of its id has, which
+/// an update keeps.
 async fn drafted(
     tx: &mut ReadTx,
     organization: &Uidp,
     policy: Option<&v1::LibraryPolicy>,
-    rule: Option<&own::VulnerabilityRule>,
+    (rule, source): (Option<&own::VulnerabilityRule>, own::AgeSource),
 ) -> Result<Policy> {
     let policy = policy.cloned().unwrap_or_default();
-    let stored = Uidp::parse(&policy.id).ok().filter(|uid| organization.contains(uid.as_str()) && rule.is_none());
-    let vulnerabilities = match (rule, stored) {
+    let stored = Uidp::parse(&policy.id).ok().filter(|uid| organization.contains(uid.as_str()));
+    let vulnerabilities = match (rule, &stored) {
         (Some(rule), _) => policy_vulnerabilities::ready(rule),
-        (None, Some(uid)) => policy_vulnerabilities::of_policy(tx, &uid).await?,
+        (None, Some(uid)) => policy_vulnerabilities::of_policy(tx, uid).await?,
         (None, None) => None,
     };
-    Ok(Policy { vulnerabilities, ..policies::draft(policy)? })
+    let age_source = match (source, &stored) {
+        (own::AgeSource::Unspecified, Some(uid)) => policy_ages::of_policy(tx, uid).await?,
+        (given, _) => policy_ages::ready(given),
+    };
+    Ok(Policy { vulnerabilities, age_source, ..policies::draft(policy)? })
 }
 
 /// The ecosystems whose own packages the caller may list.
@@ -199,7 +206,8 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<own::PreviewPolicyRequest>) 
     let overrides = in_force::overrides(tx, &organization, None, call.now()).await?;
     let in_force = in_force::find(tx, &organization, language, Mode::Enforced, &overrides).await?;
     let in_force = in_force.as_ref().map(|found| &found.policy);
-    let draft = drafted(tx, &organization, request.policy.as_ref(), request.vulnerability_rule.as_ref()).await?;
+    let rules = (request.vulnerability_rule.as_ref(), request.age_source());
+    let draft = drafted(tx, &organization, request.policy.as_ref(), rules).await?;
     let draft = Policy { overrides, ..draft };
     let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
     let since = call.now() - Micros::from(days) * DAY;
@@ -256,7 +264,9 @@ fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Mic
         allowed: decided == Decision::Allowed,
         known: facts.is_known,
         license: facts.license.clone(),
-        publish_time: facts.published_at.and_then(timestamp),
+        publish_time: facts.age.published_at.and_then(timestamp),
+        first_seen_time: facts.age.first_seen_at.and_then(timestamp),
+        counted_time: policy.and_then(|policy| facts.age.since(policy.age_source)).and_then(timestamp),
         malware: facts.is_malware,
         ..own::Decision::default()
     };

@@ -19,6 +19,7 @@ mod neutral;
 mod npm;
 mod policies;
 mod policy;
+mod policy_ages;
 mod policy_bindings;
 mod policy_expectations;
 mod policy_vulnerabilities;
@@ -41,7 +42,7 @@ pub use block_statistics::prune as prune_block_statistics;
 pub use ecosystems::Language;
 pub use malware::follow_records;
 pub use policies::{Mode, in_force as policy_in_force};
-pub use policy::decide;
+pub use policy::{age, decide};
 pub use resolutions::{Choice, record as record_choice};
 pub use tables::TABLES;
 
@@ -54,6 +55,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = policies::register(handlers);
     let handlers = policy_expectations::register(handlers);
     let handlers = policy_vulnerabilities::register(handlers);
+    let handlers = policy_ages::register(handlers);
     let handlers = policy_bindings::register(handlers);
     let handlers = cargo_policies::register(handlers);
     let handlers = decisions::register(handlers);

@@ -15,9 +15,10 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 use super::ecosystems::Language;
+use super::policy::age::AgeSource;
 use super::policy::decide::{Exemption, Overrides, Policy};
 use super::policy::purl::Pattern;
-use super::{policy_bindings, policy_expectations, policy_vulnerabilities, require_organization};
+use super::{policy_ages, policy_bindings, policy_expectations, policy_vulnerabilities, require_organization};
 
 pub(super) use validate::violations;
 
@@ -218,10 +219,11 @@ pub(super) async fn stored_custom(tx: &mut ReadTx, uid: &Uidp) -> Result<Policy>
     with_rule(tx, uid, &row.stored).await
 }
 
-/// A policy ready to check by, with the rule about vulnerabilities that the stored one has.
+/// A policy ready to check by, with the rules about vulnerabilities and age that the stored one has.
 async fn with_rule(tx: &mut ReadTx, uid: &Uidp, policy: &v1::LibraryPolicy) -> Result<Policy> {
     let vulnerabilities = policy_vulnerabilities::of_policy(tx, uid).await?;
-    Ok(Policy { vulnerabilities, ..ready(policy)? })
+    let age_source = policy_ages::of_policy(tx, uid).await?;
+    Ok(Policy { vulnerabilities, age_source, ..ready(policy)? })
 }
 
 /// The ranges of a list that names an organization or none.
@@ -314,14 +316,15 @@ pub(super) async fn named_in_force(
     language: Language,
     mode: Mode,
 ) -> Result<Option<(Uidp, String, Policy)>> {
-    let sql = "SELECT p.uid, p.name, p.policy_type, p.policy, p.created_at, p.updated_at, v.rule
+    let sql = "SELECT p.uid, p.name, p.policy_type, p.policy, p.created_at, p.updated_at, v.rule, p.age_source
                FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
                  LEFT JOIN library_policy_vulnerabilities v ON v.policy = p.uid
                WHERE b.parent = $1 AND b.ecosystem = $2 AND b.mode = $3";
     let params = [Value::from(organization.as_str()), Value::Int(language.number()), Value::Int(mode as i64)];
-    let read = |row: &Row<'_>| Ok::<_, Error>((PolicyRow::read(row)?, row.opt_bytes(6)?));
-    let Some((row, rule)) = tx.query_opt(sql, &params, read).await? else { return Ok(None) };
-    let policy = Policy { vulnerabilities: policy_vulnerabilities::read(rule)?, ..ready(&row.stored)? };
+    let read = |row: &Row<'_>| Ok::<_, Error>((PolicyRow::read(row)?, row.opt_bytes(6)?, row.int(7)?));
+    let Some((row, rule, source)) = tx.query_opt(sql, &params, read).await? else { return Ok(None) };
+    let (vulnerabilities, age_source) = (policy_vulnerabilities::read(rule)?, policy_ages::read(source)?);
+    let policy = Policy { vulnerabilities, age_source, ..ready(&row.stored)? };
     Ok(Some((row.uid, row.name, policy)))
 }
 
@@ -334,6 +337,8 @@ pub(super) struct StoredInForce {
     pub(super) policy: Vec<u8>,
     /// A `VulnerabilityRule` as protobuf; absent without one.
     pub(super) rule: Option<Vec<u8>>,
+    /// An `AgeSource` as its number.
+    pub(super) age_source: i64,
 }
 
 /// The policies in force for an ecosystem of an organization, unread.
@@ -342,7 +347,7 @@ pub(super) async fn stored_in_force(
     organization: &Uidp,
     language: Language,
 ) -> Result<Vec<StoredInForce>> {
-    let sql = "SELECT b.mode, p.uid, p.name, p.policy, v.rule
+    let sql = "SELECT b.mode, p.uid, p.name, p.policy, v.rule, p.age_source
                FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
                  LEFT JOIN library_policy_vulnerabilities v ON v.policy = p.uid
                WHERE b.parent = $1 AND b.ecosystem = $2 ORDER BY b.mode, p.uid";
@@ -354,6 +359,7 @@ pub(super) async fn stored_in_force(
             name: row.text(2)?,
             policy: row.bytes(3)?,
             rule: row.opt_bytes(4)?,
+            age_source: row.int(5)?,
         })
     };
     tx.query(sql, &params, read).await
@@ -382,6 +388,7 @@ fn ready(stored: &v1::LibraryPolicy) -> Result<Policy> {
         blocked,
         allowed: stored.allow_list.iter().map(exemption).collect::<Result<_>>()?,
         blocked_licenses: stored.blocked_licenses.clone(),
+        age_source: AgeSource::default(),
         vulnerabilities: None,
         overrides: Overrides::default(),
     })

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bowline_core::{Micros, Result};
+use bowline_core::Result;
 use bowline_osv::{PackageKey, Rating, VersionQuery};
 use bowline_store::ReadTx;
 use bowline_versions::Version;
@@ -10,6 +10,7 @@ use bowline_vulnerabilities::records::{self, PackageRecord};
 
 use super::ecosystems::Language;
 use super::malware;
+use super::policy::age::Age;
 use super::policy::decide::{Fix, Severity, Vulnerability};
 
 /// How records of malware begin: the list of malware decides about them.
@@ -25,8 +26,8 @@ pub(super) struct PackageVulnerabilities {
 /// The versions that a package is known to have.
 #[derive(Debug)]
 pub(super) struct KnownVersions {
-    /// With their times, by their sort keys.
-    versions: BTreeMap<Vec<u8>, (String, Option<Micros>)>,
+    /// With their ages, by their sort keys.
+    versions: BTreeMap<Vec<u8>, (String, Age)>,
     /// Whether these are all: files of Java and Go are served without a list.
     are_all: bool,
 }
@@ -37,9 +38,9 @@ impl KnownVersions {
     }
 
     /// Adds a version by its sort key; of several files of one, the first that became public counts.
-    pub(super) fn add(&mut self, sort_key: &[u8], version: &str, published_at: Option<Micros>) {
-        let (_, known) = self.versions.entry(sort_key.to_vec()).or_insert_with(|| (version.to_owned(), published_at));
-        *known = known.iter().copied().chain(published_at).min();
+    pub(super) fn add(&mut self, sort_key: &[u8], version: &str, age: Age) {
+        let (_, known) = self.versions.entry(sort_key.to_vec()).or_insert_with(|| (version.to_owned(), age));
+        *known = known.or_older(age);
     }
 }
 
@@ -101,14 +102,14 @@ impl PackageVulnerabilities {
         let own = self.language.order_key(version);
         let later = known.versions.range(own.clone()..).filter(|(key, _)| **key != own);
         let is_fix = |text: &str| is_release(self.language, text) && !self.query(text).is_in(&record.ranges);
-        for (_, (text, published_at)) in later {
+        for (_, (text, age)) in later {
             if is_fix(text) {
-                return Some(Fix { version: text.clone(), since: published_at.unwrap_or(record.published) });
+                return Some(Fix { version: text.clone(), age: *age, recorded_at: record.published });
             }
         }
         let query = self.query(version);
         let named = query.fixed_in(&record.ranges).filter(|_| !known.are_all)?;
-        Some(Fix { version: named.to_owned(), since: record.published })
+        Some(Fix { version: named.to_owned(), age: Age::default(), recorded_at: record.published })
     }
 
     fn query<'a>(&self, version: &'a str) -> VersionQuery<'a> {

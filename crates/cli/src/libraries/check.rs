@@ -69,8 +69,9 @@ pub(super) async fn run(command: CheckCommand) -> Result<(), CliError> {
             parent: organization.clone(),
             policy: Some(policy.clone()),
             purls: purls.to_vec(),
-            // That of the policy, which has its id.
+            // Those of the policy, which has its id.
             vulnerability_rule: None,
+            age_source: 0,
         };
         refused.extend(api.call::<EvaluatePolicy>(&request).await?.decisions.into_iter().filter(|one| !one.allowed));
     }

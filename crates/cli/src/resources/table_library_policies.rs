@@ -72,6 +72,31 @@ pub(super) const RESOURCES: &[Resource] = &[
         ],
     },
     Resource {
+        name: "age-rules",
+        about: "From when on policies count the age of versions",
+        kind: Kind::Unnamed("policy"),
+        columns: &[],
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "get",
+                method: "bowline.libraries.v1.PolicyAges.GetRule",
+                about: "Show from when on a policy counts",
+                does: Does::Call,
+                positional: "policy",
+                example: "libraries age-rules get $POLICY",
+            },
+            Verb {
+                name: "set",
+                method: "bowline.libraries.v1.PolicyAges.SetRule",
+                about: "Set from when on a policy counts; without a source, from when versions were published",
+                does: Does::Call,
+                positional: "policy",
+                example: "libraries age-rules set $POLICY --age-source first-seen-new-versions",
+            },
+        ],
+    },
+    Resource {
         name: "cargo-policies",
         about: "Policies in force for Cargo and generic files",
         kind: Kind::Group,

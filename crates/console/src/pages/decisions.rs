@@ -66,6 +66,8 @@ fn decision_of(decision: &Decision, policy: &str) -> Markup {
         ("Known here", yes(decision.known)),
         ("License", text(&decision.license)),
         ("Published", time(decision.publish_time.as_ref())),
+        ("First seen here", time(decision.first_seen_time.as_ref())),
+        ("Age counts from", time(decision.counted_time.as_ref())),
         ("Malware", yes(decision.malware)),
     ])
 }

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use bowline_contract::bowline::libraries::v1::rpc::cargo_policies::{GetPolicies, SetPolicy};
+use bowline_contract::bowline::libraries::v1::rpc::policy_ages::SetRule as SetAgeRule;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
 use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::SetRule;
 use bowline_contract::bowline::libraries::v1::{self as own, CargoPoliciesInForce, GetCargoPoliciesRequest};
@@ -144,6 +145,7 @@ fn row(visit: &Visit, policy: &LibraryPolicy) -> Vec<Markup> {
             (edit::<UpdatePolicy>(visit, "Edit and exempt", &[("id", &policy.id)])) " "
             (action::<SetPolicyTests>(visit, "Set tests", &[("policy", &policy.id)])) " "
             (action::<SetRule>(visit, "Set vulnerability rule", &[("policy", &policy.id)])) " "
+            (action::<SetAgeRule>(visit, "Set age rule", &[("policy", &policy.id)])) " "
             (action::<DeletePolicy>(visit, "Delete", &[("id", &policy.id)]))
         },
     ]

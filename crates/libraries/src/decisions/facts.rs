@@ -9,6 +9,7 @@ use bowline_versions::order_key;
 use crate::ecosystems::Language;
 use crate::hosting::{self, PackageFacts};
 use crate::malware::{self, Withheld};
+use crate::policy::age::Age;
 use crate::policy::decide::{Severity, Subject, Vulnerability};
 use crate::policy::purl;
 use crate::vulnerabilities::{self, KnownVersions, PackageVulnerabilities};
@@ -51,7 +52,7 @@ pub(super) struct Scope<'a> {
 pub(super) struct Facts {
     pub(super) is_known: bool,
     pub(super) license: String,
-    pub(super) published_at: Option<Micros>,
+    pub(super) age: Age,
     pub(super) is_malware: bool,
     /// What records say of it; empty where no policy has a rule about that.
     pub(super) vulnerabilities: Vec<Vulnerability>,
@@ -73,7 +74,7 @@ impl Facts {
         }
         if let Some(known) = package.versions.get(key) {
             self.is_known = true;
-            self.published_at = known.published_at;
+            self.age = known.age;
             if !known.license.is_empty() {
                 self.license.clone_from(&known.license);
             }
@@ -90,7 +91,7 @@ impl Facts {
             version: &version.version,
             license: &self.license,
             is_malware: self.is_malware,
-            published_at: self.published_at,
+            age: self.age,
             vulnerabilities: &self.vulnerabilities,
             is_own: self.is_own,
         }
@@ -102,7 +103,7 @@ pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionNa
     static UNKNOWN: Facts = Facts {
         is_known: false,
         license: String::new(),
-        published_at: None,
+        age: Age::UNKNOWN,
         is_malware: false,
         vulnerabilities: Vec::new(),
         is_own: false,
@@ -215,7 +216,7 @@ async fn load(tx: &mut ReadTx, versions: &[VersionName]) -> Result<HashMap<Versi
                 known.license = license;
             }
             // Of several sources the first publication counts.
-            known.published_at = known.published_at.into_iter().chain(published_at).min();
+            known.age = known.age.or_older(Age::published(published_at));
         }
     }
     let mut packages: BTreeMap<Language, BTreeSet<&str>> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! What is known of the versions of packages without asking upstreams: what previews and explanations of policies are made of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Value};
@@ -10,6 +10,7 @@ use super::own_names::is_own;
 use super::upstream_files::StoredFile;
 use super::{documents, upstream_files, upstreams};
 use crate::ecosystems::Language;
+use crate::policy::age::Age;
 use crate::vulnerabilities::KnownVersions;
 
 /// What is known of a version: that a group published, or that upstreams of the organization were last known to have.
@@ -17,10 +18,17 @@ use crate::vulnerabilities::KnownVersions;
 pub(crate) struct VersionFacts {
     /// The license that a file of it declares; empty if none was fetched.
     pub(crate) license: String,
-    /// When its first file became public, where that is known.
-    pub(crate) published_at: Option<Micros>,
+    /// Since when its first file is public.
+    pub(crate) age: Age,
     /// The version as it is spelled; empty for packages of groups.
     pub(crate) version: String,
+}
+
+impl VersionFacts {
+    /// Those of a version that a group published, by one of its files.
+    pub(super) fn own(license: String, published_at: Micros) -> VersionFacts {
+        VersionFacts { license, age: Age::published(Some(published_at)), version: String::new() }
+    }
 }
 
 /// What is known of a package.
@@ -62,10 +70,7 @@ async fn own_versions(
                WHERE f.package = $1 AND f.repository >= $2 AND f.repository < $3 AND f.deleted_at IS NULL
                  AND r.ecosystem = $4
                ORDER BY f.created_at DESC";
-    let read = |row: &Row<'_>| {
-        let facts = VersionFacts { license: row.text(1)?, published_at: Some(row.int(2)?), version: String::new() };
-        Ok::<_, Error>((row.bytes(0)?, facts))
-    };
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.bytes(0)?, VersionFacts::own(row.text(1)?, row.int(2)?)));
     let params = [Value::from(name), Value::from(&lower), Value::from(&upper), Value::Int(language.number())];
     let rows = tx.query(sql, &params, read).await?;
     // Of several files, the first one that was published comes last.
@@ -101,22 +106,34 @@ async fn versions_at(tx: &mut ReadTx, upstream: &Uidp, language: Language, name:
     Ok(PackageFacts { is_own: false, versions: described(language, &documents, stored), has_list })
 }
 
-/// The versions of a package of an upstream, as documents and the files that are stored from there describe them.
+/// The versions of a package of an upstream, as documents and the files that are stored from there describe them: of a stored file,
+/// the age that its document says counts if that is about the same bytes.
 pub(super) fn described(
     language: Language,
     documents: &[DocumentRow],
     stored: Vec<StoredFile>,
 ) -> HashMap<Vec<u8>, VersionFacts> {
     let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
+    let digests: HashMap<&str, &str> =
+        stored.iter().map(|stored| (stored.name.as_str(), stored.digest.as_str())).collect();
+    let mut described = HashSet::new();
     for file in documents.iter().flat_map(|document| document.files(language)) {
+        let is_stored = digests.get(file.name.as_str());
+        let age = file.age();
         let known = facts.entry(file.sort_key).or_default();
-        known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+        if is_stored.is_none_or(|digest| **digest == file.digest) {
+            known.age = known.age.or_older(age);
+        }
+        described.extend(is_stored.filter(|digest| **digest == file.digest).map(|_| file.name));
         (known.license, known.version) = (file.license, file.version);
     }
     for stored in stored {
         let file = stored.file(language);
+        let age = file.age();
         let known = facts.entry(file.sort_key).or_default();
-        known.published_at = known.published_at.into_iter().chain(file.uploaded_at).min();
+        if !described.contains(&file.name) {
+            known.age = known.age.or_older(age);
+        }
         known.version = file.version;
         if !file.license.is_empty() {
             known.license = file.license;
@@ -140,7 +157,7 @@ impl PackageFacts {
     pub(crate) fn known_versions(&self) -> KnownVersions {
         let mut versions = KnownVersions::new(self.has_list);
         for (key, facts) in self.versions.iter().filter(|(_, facts)| !facts.version.is_empty()) {
-            versions.add(key, &facts.version, facts.published_at);
+            versions.add(key, &facts.version, facts.age);
         }
         versions
     }

@@ -205,7 +205,7 @@ impl Bound {
             version: &file.version,
             license: &file.license,
             is_malware: file.is_malware,
-            published_at: file.uploaded_at,
+            age: file.age(),
             vulnerabilities,
             is_own: self.is_own,
         }
@@ -235,7 +235,7 @@ pub(super) async fn needs_licenses(tx: &mut ReadTx, organization: &Uidp, languag
 fn versions_of(files: &[PackageFile]) -> KnownVersions {
     let mut versions = KnownVersions::new(true);
     for file in files {
-        versions.add(&file.sort_key, &file.version, file.uploaded_at);
+        versions.add(&file.sort_key, &file.version, file.age());
     }
     versions
 }

@@ -184,10 +184,14 @@ impl Withheld {
             Refusal::Blocked(pattern) => format!("is on its block list as {}", pattern.text()),
             Refusal::License(license) => format!("has the license {license}"),
             Refusal::Malware => "is reported as malware".into(),
-            Refusal::Cooldown { days, until: Some(until) } => {
+            Refusal::Cooldown { days, until: Some(until), first_seen_at: Some(seen) } => {
+                let (seen, until) = (second_from(*seen), second_from(*until));
+                format!("was first seen here {seen}, less than {days} days ago; allowed from {until}")
+            }
+            Refusal::Cooldown { days, until: Some(until), first_seen_at: None } => {
                 format!("is younger than {days} days; allowed from {}", second_from(*until))
             }
-            Refusal::Cooldown { days, until: None } => {
+            Refusal::Cooldown { days, until: None, .. } => {
                 format!("must be public for {days} days, and its upstream does not say since when it is")
             }
             Refusal::Frozen { published_at: Some(at), .. } => format!("was published later, {}", second_from(*at)),

@@ -10,6 +10,7 @@ use super::{Hosting, served};
 use crate::block_events::{self, BlockedDownload};
 use crate::ecosystems::Language;
 use crate::policies::Mode;
+use crate::policy::age::Age;
 use crate::policy::decide::{Refusal, Subject};
 
 /// Different refusals that wait in memory at most; attempts of others are dropped, which the log says.
@@ -117,7 +118,7 @@ async fn write(tx: &mut WriteTx, note: &Note, attempts: i64, new: &Uidp, now: Mi
         version: &note.version,
         license: "",
         is_malware: false,
-        published_at: None,
+        age: Age::default(),
         vulnerabilities: &[],
         is_own: false,
     };

@@ -126,9 +126,10 @@ fn digest(
         bytes.extend((part.len() as u64).to_be_bytes());
         bytes.extend(part);
     };
-    for StoredInForce { mode, uid, name, policy, rule } in policies {
+    for StoredInForce { mode, uid, name, policy, rule, age_source } in policies {
         let rule = rule.as_deref().unwrap_or_default();
-        [&mode.to_be_bytes(), uid.as_bytes(), name.as_bytes(), policy, rule].into_iter().for_each(&mut add);
+        let (mode, source) = (mode.to_be_bytes(), age_source.to_be_bytes());
+        [&mode, uid.as_bytes(), name.as_bytes(), policy, rule, &source].into_iter().for_each(&mut add);
     }
     for number in records {
         [&b"record"[..], &number.to_be_bytes()].into_iter().for_each(&mut add);
@@ -288,8 +289,10 @@ mod tests {
             name: name.into(),
             policy: policy.into(),
             rule: None,
+            age_source: 0,
         };
         let ruled = |rule: &str| StoredInForce { rule: Some(rule.into()), ..policy(1, "a", "b", "c") };
+        let aged = |age_source| StoredInForce { age_source, ..policy(1, "a", "b", "c") };
         let known = |numbers: &[i64]| digest(&[], &Overrides::default(), &[], numbers);
         let report = |version: &str, ranges: &str| (version.to_owned(), ranges.to_owned());
         let by = |policies: &[StoredInForce], reports: &[(String, String)]| {
@@ -314,6 +317,8 @@ mod tests {
             by(&[policy(1, "a", "b", "c"), policy(2, "a", "b", "c")], &[]),
             by(&[ruled("d")], &[]),
             by(&[ruled("e")], &[]),
+            by(&[aged(2)], &[]),
+            by(&[aged(3)], &[]),
             known(&[1]),
             known(&[2]),
             known(&[1, 2]),

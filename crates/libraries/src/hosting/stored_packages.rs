@@ -240,7 +240,7 @@ impl<'a> PackageReader<'a> {
         sql.push(" ORDER BY f.created_at DESC");
         let is_cargo = self.language == Language::Cargo;
         let read = |row: &Row<'_>| {
-            let facts = VersionFacts { license: row.text(3)?, published_at: Some(row.int(4)?), version: String::new() };
+            let facts = VersionFacts::own(row.text(3)?, row.int(4)?);
             let is_withdrawn = row.bool(5)?;
             let (is_yanked, is_deprecated) = (is_withdrawn && is_cargo, is_withdrawn && !is_cargo);
             let version = StoredVersion { version: row.text(2)?, sort_key: row.bytes(1)?, is_yanked, is_deprecated };
@@ -349,7 +349,7 @@ async fn stored_files(tx: &mut ReadTx, upstream: &Uidp, names: &[String]) -> Res
     sql.bind(" WHERE upstream = ", upstream.as_str());
     sql.bind_list(" AND package IN ", padded(names).map(Value::from));
     sql.push(" ORDER BY name");
-    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(9)?, StoredFile::read(row)?));
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(11)?, StoredFile::read(row)?));
     let mut files: HashMap<String, Vec<StoredFile>> = HashMap::new();
     for (name, file) in tx.query(&sql.text, &sql.params, read).await? {
         files.entry(name).or_default().push(file);

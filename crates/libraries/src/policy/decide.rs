@@ -2,6 +2,7 @@
 
 use bowline_core::Micros;
 
+use super::age::{Age, AgeSource};
 use super::license;
 use super::purl::Pattern;
 use crate::ecosystems::Language;
@@ -24,6 +25,8 @@ pub struct Policy {
     pub allowed: Vec<Exemption>,
     /// SPDX identifiers that are refused.
     pub blocked_licenses: Vec<String>,
+    /// From when on the age of versions counts.
+    pub age_source: AgeSource,
     /// Which known vulnerabilities are refused; absent for none.
     pub vulnerabilities: Option<VulnerabilityRule>,
     /// What holds beside the policy.
@@ -107,8 +110,20 @@ pub struct Vulnerability {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     pub version: String,
-    /// Since when it has been public, in microseconds.
-    pub since: Micros,
+    /// Since when it has been public.
+    pub age: Age,
+    /// When the record was published, in microseconds: a fix that no one dates has been there since then.
+    pub recorded_at: Micros,
+}
+
+impl Fix {
+    fn since(&self, source: AgeSource) -> Micros {
+        self.age.since(source).unwrap_or(self.recorded_at)
+    }
+
+    fn since_for_freeze(&self, source: AgeSource) -> Micros {
+        self.age.since_for_freeze(source).unwrap_or(self.recorded_at)
+    }
 }
 
 /// An entry of a list of what is allowed.
@@ -133,8 +148,8 @@ pub struct Subject<'a> {
     pub license: &'a str,
     /// Whether it is reported as malware.
     pub is_malware: bool,
-    /// When it was published, if that is known.
-    pub published_at: Option<Micros>,
+    /// Since when it is public, as far as that is known.
+    pub age: Age,
     /// What is known to be wrong with it, where the policy has a rule about that.
     pub vulnerabilities: &'a [Vulnerability],
     /// Whether a group of the organization published it: then how long it has been public does not count, and freezes do
@@ -173,6 +188,8 @@ pub enum Refusal {
         days: i32,
         /// When it will be old enough; absent where no one knows when it was published, so that waiting does not help.
         until: Option<Micros>,
+        /// When this server saw it first, if its age counts from then.
+        first_seen_at: Option<Micros>,
     },
 }
 
@@ -238,11 +255,12 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     }
     let holds = |freeze: &&Freeze| freeze.language == subject.language && (freeze.includes_own || !subject.is_own);
     let freeze = overrides.freezes.iter().find(holds);
+    let published_at = subject.age.since_for_freeze(policy.age_source);
     if let Some(Freeze { cutoff, .. }) = freeze.copied()
-        && subject.published_at.is_none_or(|at| at > cutoff)
+        && published_at.is_none_or(|at| at > cutoff)
         && !excepted(|entry| entry.bypass_freeze)
     {
-        return Some(Refusal::Frozen { cutoff, published_at: subject.published_at });
+        return Some(Refusal::Frozen { cutoff, published_at });
     }
     if !subject.is_own
         && !excepted(|_| true)
@@ -257,8 +275,10 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
     if subject.is_own || days <= 0 || exempt(|entry| entry.bypass_cooldown) || excepted(|_| true) {
         return None;
     }
-    let until = subject.published_at.map(|at| at.saturating_add(Micros::from(days).saturating_mul(DAY)));
-    until.is_none_or(|until| now < until).then_some(Refusal::Cooldown { days, until })
+    let (age, source) = (&subject.age, policy.age_source);
+    let until = age.since(source).map(|at| at.saturating_add(Micros::from(days).saturating_mul(DAY)));
+    let first_seen_at = age.first_seen_if_decisive(source);
+    until.is_none_or(|until| now < until).then_some(Refusal::Cooldown { days, until, first_seen_at })
 }
 
 /// From when on a vulnerability is refused, in microseconds; absent if it never is. A fix that the cooldown or a freeze
@@ -266,10 +286,14 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
 fn counts_from(policy: &Policy, language: Language, vulnerability: &Vulnerability) -> Option<Micros> {
     let rule = policy.vulnerabilities.as_ref().filter(|rule| vulnerability.severity >= rule.minimum)?;
     let cooldown = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
-    let withholds = |freeze: &Freeze, fix: &Fix| freeze.language == language && fix.since > freeze.cutoff;
+    let source = policy.age_source;
+    let withholds =
+        |freeze: &Freeze, fix: &Fix| freeze.language == language && fix.since_for_freeze(source) > freeze.cutoff;
     let is_frozen = |fix: &&Fix| policy.overrides.freezes.iter().any(|freeze| withholds(freeze, fix));
     match vulnerability.fix.as_ref().filter(|fix| !is_frozen(fix)) {
-        Some(fix) => Some(fix.since.saturating_add(Micros::from(rule.fix_days.max(cooldown)).saturating_mul(DAY))),
+        Some(fix) => {
+            Some(fix.since(source).saturating_add(Micros::from(rule.fix_days.max(cooldown)).saturating_mul(DAY)))
+        }
         None => rule.includes_unfixed.then_some(Micros::MIN),
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::age::FirstSeen;
 use super::*;
 
 fn pattern(purl: &str) -> Pattern {
@@ -15,7 +16,7 @@ fn subject() -> Subject<'static> {
         version: "1.3.0",
         license: "MIT OR Apache-2.0",
         is_malware: false,
-        published_at: Some(0),
+        age: Age::published(Some(0)),
         vulnerabilities: &[],
         is_own: false,
     }
@@ -33,8 +34,8 @@ fn without_a_policy_of_its_own_a_version_waits_seven_days() {
     let refused = |now| decide(&policy, &subject(), now) != Decision::Allowed;
     assert!(refused(0) && refused(7 * DAY - 1));
     assert!(!refused(7 * DAY));
-    let unknown = Subject { published_at: None, ..subject() };
-    let waits_for_ever = Refusal::Cooldown { days: 7, until: None };
+    let unknown = Subject { age: Age::default(), ..subject() };
+    let waits_for_ever = Refusal::Cooldown { days: 7, until: None, first_seen_at: None };
     assert_eq!(decide(&policy, &unknown, LATE), Decision::Refused(waits_for_ever));
     assert_eq!(decide(&Policy { cooldown_days: Some(0), ..policy }, &unknown, 0), Decision::Allowed);
 }
@@ -65,7 +66,7 @@ fn exemptions_lift_what_they_say_and_nothing_else() {
     let with = |entry| Policy { allowed: vec![entry], ..Policy::default() };
     assert_eq!(decide(&with(exempt(true, false)), &malicious, LATE), Decision::Refused(Refusal::Malware));
     assert_eq!(decide(&with(exempt(false, true)), &malicious, LATE), Decision::Allowed);
-    let too_young = Decision::Refused(Refusal::Cooldown { days: 7, until: Some(7 * DAY) });
+    let too_young = Decision::Refused(Refusal::Cooldown { days: 7, until: Some(7 * DAY), first_seen_at: None });
     assert_eq!(decide(&with(exempt(false, true)), &malicious, 0), too_young);
     assert_eq!(decide(&with(exempt(true, true)), &malicious, 0), Decision::Allowed);
 }
@@ -85,6 +86,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         blocked,
         allowed,
         blocked_licenses,
+        age_source: AgeSource::default(),
         vulnerabilities: None,
         overrides: Overrides::default(),
     })
@@ -95,7 +97,7 @@ proptest! {
 
     #[test]
     fn waiting_never_turns_a_yes_into_a_no(policy in policies(), malware: bool, published in prop::option::of(0..LATE), now in 0..LATE, more in 0..LATE) {
-        let subject = Subject { is_malware: malware, published_at: published, ..subject() };
+        let subject = Subject { is_malware: malware, age: Age::published(published), ..subject() };
         if decide(&policy, &subject, now) == Decision::Allowed {
             prop_assert_eq!(decide(&policy, &subject, now + more), Decision::Allowed);
         }
@@ -103,8 +105,8 @@ proptest! {
 
     #[test]
     fn a_cooldown_ends_when_it_says(policy in policies(), published in 0..LATE, now in 0..LATE) {
-        let subject = Subject { published_at: Some(published), ..subject() };
-        if let Decision::Refused(Refusal::Cooldown { until: Some(until), days }) = decide(&policy, &subject, now) {
+        let subject = Subject { age: Age::published(Some(published)), ..subject() };
+        if let Decision::Refused(Refusal::Cooldown { until: Some(until), days, .. }) = decide(&policy, &subject, now) {
             prop_assert_eq!(until - published, Micros::from(days) * DAY);
             prop_assert_eq!(decide(&policy, &subject, until), Decision::Allowed);
             prop_assert!(decide(&policy, &subject, until - 1) != Decision::Allowed);
@@ -143,7 +145,7 @@ fn excepted(bypass_malware: bool, bypass_freeze: bool) -> Overrides {
 fn an_exception_lifts_the_cooldown_of_one_version_until_it_ends() {
     let policy = Policy { overrides: excepted(false, false), ..Policy::default() };
     assert_eq!(decide(&policy, &subject(), DAY - 1), Decision::Allowed);
-    let waits = Decision::Refused(Refusal::Cooldown { days: 7, until: Some(7 * DAY) });
+    let waits = Decision::Refused(Refusal::Cooldown { days: 7, until: Some(7 * DAY), first_seen_at: None });
     assert_eq!(decide(&policy, &subject(), DAY), waits, "it has ended");
     let other = Subject { version: "1.3.1", ..subject() };
     assert_eq!(decide(&policy, &other, 0), waits, "another version");
@@ -172,8 +174,8 @@ fn a_freeze_beats_exemptions_and_yields_to_an_exception_of_it() {
     let policy = frozen(Overrides::default(), Language::JavaScript);
     let refusal = |published_at| Decision::Refused(Refusal::Frozen { cutoff: -1, published_at });
     assert_eq!(decide(&policy, &subject(), LATE), refusal(Some(0)));
-    assert_eq!(decide(&policy, &Subject { published_at: None, ..subject() }, LATE), refusal(None));
-    assert_eq!(decide(&policy, &Subject { published_at: Some(-1), ..subject() }, LATE), Decision::Allowed);
+    assert_eq!(decide(&policy, &Subject { age: Age::default(), ..subject() }, LATE), refusal(None));
+    assert_eq!(decide(&policy, &Subject { age: Age::published(Some(-1)), ..subject() }, LATE), Decision::Allowed);
     assert_eq!(decide(&frozen(excepted(true, false), Language::JavaScript), &subject(), 0), refusal(Some(0)));
     assert_eq!(decide(&frozen(excepted(false, true), Language::JavaScript), &subject(), 0), Decision::Allowed);
     assert_eq!(decide(&frozen(Overrides::default(), Language::Python), &subject(), 0), Decision::Allowed);
@@ -195,7 +197,8 @@ fn own_packages_have_no_cooldown_and_are_frozen_where_a_freeze_says_so() {
 }
 
 fn vulnerability(severity: Severity, fixed_since: Option<Micros>) -> Vulnerability {
-    let fix = fixed_since.map(|since| Fix { version: "1.3.1".into(), since });
+    let fix =
+        fixed_since.map(|since| Fix { version: "1.3.1".into(), age: Age::published(Some(since)), recorded_at: since });
     Vulnerability { id: "A-1".into(), severity, fix }
 }
 
@@ -267,4 +270,67 @@ fn an_exception_lifts_vulnerabilities_and_an_exemption_does_not() {
         (decide(&excepted, &subject, LATE), decide(&excepted, &subject, LATE + 1)),
         (Decision::Allowed, refusal)
     );
+}
+
+/// Published on day 1, and seen first on day 100.
+fn backdated(is_new: bool) -> Age {
+    Age::of(Some(DAY), Some(FirstSeen { at: 100 * DAY, is_new }))
+}
+
+#[test]
+fn a_policy_counts_from_its_source() {
+    let until = |source, is_new| {
+        let policy = Policy { age_source: source, ..Policy::default() };
+        match decide(&policy, &Subject { age: backdated(is_new), ..subject() }, 101 * DAY) {
+            Decision::Refused(Refusal::Cooldown { until, first_seen_at, .. }) => {
+                assert_eq!(first_seen_at, Some(100 * DAY));
+                until
+            }
+            decision => {
+                assert_eq!(decision, Decision::Allowed);
+                None
+            }
+        }
+    };
+    let later = Some(107 * DAY);
+    for (source, of_new, of_first_list) in [
+        (AgeSource::Upstream, None, None),
+        (AgeSource::NewVersions, later, None),
+        (AgeSource::AllVersions, later, later),
+    ] {
+        assert_eq!((until(source, true), until(source, false)), (of_new, of_first_list), "{source:?}");
+    }
+    let own = Subject { age: backdated(true), is_own: true, ..subject() };
+    assert_eq!(decide(&Policy { age_source: AgeSource::AllVersions, ..Policy::default() }, &own, 0), Decision::Allowed);
+}
+
+#[test]
+fn a_fix_that_waits_since_it_was_seen_does_not_count() {
+    let fix = Fix { version: "1.3.1".into(), age: backdated(true), recorded_at: 0 };
+    let found = [Vulnerability { id: "A-1".into(), severity: Severity::High, fix: Some(fix) }];
+    let subject = Subject { vulnerabilities: &found, ..subject() };
+    let refused = Decision::Refused(Refusal::Vulnerable(found[0].clone()));
+    let by = |age_source| Policy { age_source, ..strict(Severity::High, 0, 7, false) };
+    assert_eq!(decide(&by(AgeSource::Upstream), &subject, 101 * DAY), refused);
+    let policy = by(AgeSource::NewVersions);
+    assert_eq!(decide(&policy, &subject, 107 * DAY - 1), Decision::Allowed);
+    assert_eq!(vulnerable_at(&policy, Language::JavaScript, &found, 101 * DAY), Some(107 * DAY));
+    assert_eq!(decide(&policy, &subject, 107 * DAY), refused);
+}
+
+#[test]
+fn freezes_count_new_versions_from_when_they_were_seen() {
+    let freezes = vec![Freeze { language: Language::JavaScript, cutoff: 50 * DAY, includes_own: false }];
+    let overrides = Overrides { exceptions: Vec::new(), freezes };
+    for (source, is_new, is_frozen) in [
+        (AgeSource::Upstream, true, false),
+        (AgeSource::NewVersions, true, true),
+        (AgeSource::AllVersions, true, true),
+        (AgeSource::AllVersions, false, false),
+    ] {
+        let policy = Policy { age_source: source, overrides: overrides.clone(), ..Policy::default() };
+        let decision = decide(&policy, &Subject { age: backdated(is_new), ..subject() }, LATE);
+        let frozen = Decision::Refused(Refusal::Frozen { cutoff: 50 * DAY, published_at: Some(100 * DAY) });
+        assert_eq!(decision, if is_frozen { frozen } else { Decision::Allowed }, "{source:?} {is_new}");
+    }
 }
