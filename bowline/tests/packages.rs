@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "packages/age_rules.rs"]
+mod age_rules;
 #[path = "packages/attestations.rs"]
 mod attestations;
 #[path = "packages/cargo_publishing.rs"]
@@ -24,6 +26,8 @@ mod fake_repository;
 mod files;
 #[path = "packages/files_withholding.rs"]
 mod files_withholding;
+#[path = "packages/first_seen.rs"]
+mod first_seen;
 #[path = "packages/go_publishing.rs"]
 mod go_publishing;
 #[path = "packages/go_upstreams.rs"]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bowline_contract::bowline::libraries::v1::GetBlockStatisticsRequest;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::GetBlockStatistics;
 use bowline_core::{Clock as _, Error, Uidp};
+use bowline_libraries::age::Age;
 use bowline_libraries::decide::{Refusal, Subject};
 use bowline_libraries::{BlockedDownload, Language, Mode, prune_block_statistics, record_blocked_download};
 use bowline_testkit::{Actor, TestServer, each_engine};
@@ -35,14 +36,14 @@ pub(crate) async fn block(
             let (org, policy, refusal, new) = (org.clone(), policy.clone(), refusal.clone(), new.clone());
             let (name, version) = (name.clone(), version.clone());
             Box::pin(async move {
-                let (license, is_malware, published_at) = ("MIT", false, None);
+                let (license, is_malware, age) = ("MIT", false, Age::UNKNOWN);
                 let subject = Subject {
                     language,
                     name: &name,
                     version: &version,
                     license,
                     is_malware,
-                    published_at,
+                    age,
                     vulnerabilities: &[],
                     is_own: false,
                 };
@@ -80,7 +81,7 @@ async fn filled(server: &TestServer) -> (String, [String; 2]) {
     let org = server.organization("acme").await;
     let policies = [policy(server, &org, "strict").await, policy(server, &org, "loose").await];
     let [strict, loose] = &policies;
-    let cooldown = || Refusal::Cooldown { days: 7, until: None };
+    let cooldown = || Refusal::Cooldown { days: 7, until: None, first_seen_at: None };
     let license = || Refusal::License("MIT".into());
     block(server, &org, strict, (Language::Java, "a:b", "1", Mode::Enforced, cooldown()), 2).await;
     server.clock().advance(DAY);

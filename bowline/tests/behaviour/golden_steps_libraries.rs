@@ -35,6 +35,11 @@ fn policies() -> Vec<Step> {
             "POST /policyvulnerabilities/v1/policies/{library_policy}:setRule",
             json!({ "rule": { "minimumSeverity": "VULNERABILITY_SEVERITY_HIGH", "fixDays": 14 } }),
         ),
+        step(
+            "dev.bowline.libraries.policy_ages.updated.v1",
+            "POST /policyages/v1/policies/{library_policy}:setRule",
+            json!({ "ageSource": "AGE_SOURCE_FIRST_SEEN_NEW_VERSIONS" }),
+        ),
         step("dev.bowline.libraries.policy_binding.created.v1", "POST /libraries/v1/policy-bindings/{org}", binding)
             .keeping("/id", "policy_binding"),
         step(

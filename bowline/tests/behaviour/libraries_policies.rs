@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bowline_core::{Error, Uidp};
+use bowline_libraries::age::Age;
 use bowline_libraries::decide::{Decision, Subject, decide};
 use bowline_libraries::{BlockedDownload, Language, Mode, policy_in_force, record_blocked_download};
 use bowline_testkit::{TestServer, each_engine};
@@ -256,7 +257,7 @@ async fn block(server: &TestServer, org: &str, policy: &str, mode: Mode, version
                 version: &version,
                 license: "MIT",
                 is_malware: false,
-                published_at: Some(now),
+                age: Age::published(Some(now)),
                 vulnerabilities: &[],
                 is_own: false,
             };

@@ -121,6 +121,8 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries policy-tests list", Owner, ""),
     ("libraries vulnerability-rules set", Owner, "fixDays"),
     ("libraries vulnerability-rules get", Owner, "fixDays"),
+    ("libraries age-rules set", Owner, ""),
+    ("libraries age-rules get", Owner, ""),
     ("libraries cargo-policies set", Owner, ""),
     ("libraries cargo-policies get", Owner, ""),
     ("libraries cargo-policies blocked", Owner, ""),

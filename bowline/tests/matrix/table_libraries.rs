@@ -4,7 +4,7 @@ use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
     cargo_packages, cargo_policies, catalog, decisions, generic_packages, go_packages, java_packages,
-    javascript_packages, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_tests,
+    javascript_packages, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_ages, policy_tests,
     policy_vulnerabilities, python_packages,
 };
 use bowline_contract::v1::libraries as l1;
@@ -186,6 +186,13 @@ fn decided() -> Vec<Row> {
         })),
         of_organization(at::<policy_tests::UpdatePolicy>(|aim| own::UpdateTestedPolicyRequest {
             policy: Some(l1::LibraryPolicy { id: aim.uid(Kind::LibraryPolicy), name: aim.name(), ..default() }),
+            ..default()
+        })),
+        of_organization(at::<policy_ages::GetRule>(|aim| own::GetAgeRuleRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+        })),
+        of_organization(at::<policy_ages::SetRule>(|aim| own::SetAgeRuleRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
             ..default()
         })),
         of_organization(at::<policy_vulnerabilities::GetRule>(|aim| own::GetVulnerabilityRuleRequest {

@@ -72,6 +72,7 @@ const NOT_ATTACKED: [(&str, &str); 50] = [
         "sources of packages, for what everybody of the organization installs; a stored password stays with its address",
     ),
     ("bowline.libraries.v1.PythonPackages.", "withdraws and deletes versions that its group published"),
+    ("bowline.libraries.v1.PolicyAges.", "rules on packages, for what everybody of the organization resolves"),
     (
         "bowline.libraries.v1.PolicyVulnerabilities.",
         "rules on packages, for what everybody of the organization resolves",

@@ -5,6 +5,7 @@ use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ImportAd
 use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::access_requests::AnswerAccessRequest;
 use bowline_contract::bowline::libraries::v1 as policy_tests;
+use bowline_contract::bowline::libraries::v1::rpc::policy_ages::SetRule as SetAgeRule;
 use bowline_contract::bowline::libraries::v1::rpc::policy_tests::SetPolicyTests;
 use bowline_contract::bowline::libraries::v1::rpc::policy_vulnerabilities::SetRule;
 use bowline_contract::v1::events::rpc::identities::UpdateMetadata;
@@ -159,6 +160,11 @@ fn further() -> Vec<Row> {
         at::<SetRule>(|aim| policy_tests::SetVulnerabilityRuleRequest {
             policy: aim.uid(Kind::LibraryPolicy),
             rule: Some(policy_tests::VulnerabilityRule { minimum_severity: 3, ..default() }),
+            force: true,
+        }),
+        at::<SetAgeRule>(|aim| policy_tests::SetAgeRuleRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+            age_source: policy_tests::AgeSource::FirstSeenAll as i32,
             force: true,
         }),
         at::<UpdateRegistrySettings>(|aim| r1::RegistrySettings {
