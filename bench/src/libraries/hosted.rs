@@ -17,7 +17,7 @@ use crate::world::World;
 
 /// Versions with one file each, and then files of one version.
 const VERSIONS: usize = 2000;
-const FILES: usize = 2000;
+const FILES: usize = 900;
 
 pub(super) async fn room(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let directory = tempfile::tempdir()?;

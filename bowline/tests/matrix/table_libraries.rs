@@ -4,8 +4,8 @@ use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::rpc::{
     cargo_packages, cargo_policies, catalog, decisions, generic_packages, go_packages, java_packages,
-    javascript_packages, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_ages, policy_tests,
-    policy_vulnerabilities, python_packages,
+    javascript_packages, package_exceptions, package_freezes, package_reservations, package_upstreams, policy_ages,
+    policy_tests, policy_vulnerabilities, python_packages,
 };
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{

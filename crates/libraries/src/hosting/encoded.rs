@@ -9,7 +9,7 @@ use prost::encoding::{self, DecodeContext};
 /// Numbers of the fields of `UpstreamDocument` that have its files and since when it is known, and of `UpstreamFile` that has its
 /// name.
 const FILES: u32 = 1;
-const KNOWN_SINCE: u32 = 4;
+const KNOWN_SINCE: u32 = 6;
 const NAME: u32 = 1;
 
 /// An encoded document with the files of a name alone, of which there may be many thousands, and since when it is known.
