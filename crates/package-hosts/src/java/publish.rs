@@ -49,7 +49,7 @@ impl PackageHosts {
             Target::File { package, name, checksum: None } => {
                 let published = self.put_file(client, scope, (&package, &name), body).await?;
                 let status = if published { StatusCode::CREATED } else { StatusCode::OK };
-                Ok(self.said_of_signature(typed(status, "text/plain", ""), &name, published))
+                Ok(self.note_signature(typed(status, "text/plain", ""), &name, published))
             }
             _ => Err(nowhere()),
         }

@@ -42,7 +42,7 @@ impl PackageHosts {
     }
 
     /// The response to the publishing of a file: of a new signature, it says whether that was verified.
-    pub(super) fn said_of_signature(&self, mut response: Response, name: &str, is_new: bool) -> Response {
+    pub(super) fn note_signature(&self, mut response: Response, name: &str, is_new: bool) -> Response {
         if !is_new || !name.ends_with(JAVA_SIGNATURE) {
             return response;
         }
