@@ -19,10 +19,14 @@ const CRITICAL: &str = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H";
 /// A score of 5.5.
 const MEDIUM: &str = "CVSS:3.1/AV:L/AC:L/PR:L/UI:N/S:U/C:N/I:N/A:H";
 
+/// A score of 6.9.
+const MEDIUM_4: &str = "CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:L/VA:N/SC:N/SI:N/SA:N";
+
 /// A record that these events are about, published so many days before the clock of the server, and changed yesterday.
 fn record(server: &TestServer, id: &str, package: (&str, &str), severity: &str, days: i64, events: Value) -> Value {
     let before = |days: i64| rfc3339::text(server.clock().now() - days * 24 * 3600 * 1_000_000, Digits::Fewest);
-    let severity = if severity.is_empty() { json!([]) } else { json!([{ "type": "CVSS_V3", "score": severity }]) };
+    let scale = if severity.starts_with("CVSS:4") { "CVSS_V4" } else { "CVSS_V3" };
+    let severity = if severity.is_empty() { json!([]) } else { json!([{ "type": scale, "score": severity }]) };
     let (ecosystem, name) = package;
     json!({
         "id": id, "published": before(days), "modified": before(1), "severity": severity,
@@ -87,7 +91,7 @@ async fn a_version_is_refused_once_its_fix_is_old_enough(server: &TestServer) {
 
 async fn severities_and_fixes_decide(server: &TestServer) {
     let index = FakeIndex::start().await;
-    let names = ["medium", "unrated", "aliased", "unfixed", "last", "future", "malware", "younger"];
+    let names = ["medium", "unrated", "aliased", "newest", "unfixed", "last", "future", "malware", "younger"];
     for name in names {
         index.publish(server, name, "1.0", 100);
         index.publish(server, name, "1.1", if name == "younger" { 5 } else { 90 });
@@ -102,6 +106,7 @@ async fn severities_and_fixes_decide(server: &TestServer) {
         of("A-2", "unrated", "", fixed_in("1.1")),
         aliased,
         of("CVE-1", "elsewhere", MEDIUM, fixed_in("1.1")),
+        of("A-9", "newest", MEDIUM_4, fixed_in("1.1")),
         of("A-4", "unfixed", CRITICAL, json!([{ "introduced": "0" }])),
         of("A-5", "last", CRITICAL, json!([{ "introduced": "0" }, { "last_affected": "1.0" }])),
         of("A-8", "future", CRITICAL, fixed_in("9.0")),
@@ -128,6 +133,7 @@ async fn severities_and_fixes_decide(server: &TestServer) {
         "A-1 (medium), fixed in 1.1",
         "A-2 (high), fixed in 1.1",
         "A-3 (medium), fixed in 1.1",
+        "A-9 (medium), fixed in 1.1",
         "A-4 (critical), without a known fix",
         "A-5 (critical), fixed in 1.1",
         "A-8 (critical), without a known fix",

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bowline_client::Api;
 use bowline_contract::v2::advisory as v2;
 use bowline_contract::v2::advisory::rpc::security_advisory_service::ListVulnerabilityMetadata;
-use bowline_osv::{Rating, base_score};
+use bowline_osv::{Rating, highest_score};
 use bowline_terminal::{Output, Table, Work};
 use clap::{Args, Subcommand};
 
@@ -71,8 +71,7 @@ async fn get(command: GetCommand) -> Result<(), CliError> {
 
 /// The worst score in words, or the vectors where there is none.
 fn severity(severities: &[v2::Severity]) -> String {
-    let scores = severities.iter().filter_map(|severity| base_score(&severity.score));
-    match scores.reduce(f64::max) {
+    match highest_score(severities.iter().map(|severity| severity.score.as_str())) {
         Some(score) => format!("{:?} {score:.1}", Rating::of(score)),
         None => severities.iter().map(|severity| severity.score.as_str()).collect::<Vec<_>>().join(" "),
     }

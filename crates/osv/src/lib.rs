@@ -19,4 +19,4 @@ pub use package::{PackageKey, base_ecosystem};
 pub use parse::{LONGEST_ID, MAX_BYTES, Parsed, is_id, parse};
 pub use purl::{Purl, PurlError, RUST};
 pub use record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
-pub use score::{Rating, base_score};
+pub use score::{Rating, highest_score, score};

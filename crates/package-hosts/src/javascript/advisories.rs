@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bowline_authn::crypto::sha256;
 use bowline_libraries::Language;
-use bowline_osv::{Affected, Event, Package, Range, RangeKind, Rating, Record, SeverityKind, base_score};
+use bowline_osv::{Affected, Event, Package, Range, RangeKind, Rating, Record, Severity, SeverityKind, score};
 use serde::{Deserialize, Serialize};
 
 /// How reports of malware begin.
@@ -65,10 +65,16 @@ impl Advisory {
         // Members that are not as this database writes them say nothing.
         let specific = serde_json::from_slice::<Extension>(body).unwrap_or_default().database_specific;
         let affected = record.affected.iter().flat_map(|affected| &affected.severity);
-        let vectors = record.severity.iter().chain(affected).filter(|severity| severity.kind == SeverityKind::CvssV3);
-        let scored = vectors.filter_map(|severity| Some((base_score(&severity.score)?, &severity.score)));
-        let cvss = scored.max_by(|one, other| one.0.total_cmp(&other.0));
-        let severity = match (specific.severity.as_deref(), &cvss) {
+        let vectors = record.severity.iter().chain(affected);
+        let scored: Vec<(f64, &Severity)> =
+            vectors.filter_map(|severity| Some((score(&severity.score)?, severity))).collect();
+        let highest = |kind: Option<SeverityKind>| {
+            let scored = scored.iter().filter(|(_, severity)| kind.is_none_or(|kind| severity.kind == kind));
+            scored.max_by(|one, other| one.0.total_cmp(&other.0))
+        };
+        // Clients read vectors of version 3.
+        let cvss = highest(Some(SeverityKind::CvssV3)).or_else(|| highest(Some(SeverityKind::CvssV4)));
+        let severity = match (specific.severity.as_deref(), highest(None)) {
             _ if record.id.starts_with(MALWARE) => "critical",
             (Some("CRITICAL"), _) => "critical",
             (Some("HIGH"), _) => "high",
@@ -90,7 +96,9 @@ impl Advisory {
             cwe: specific.cwe_ids,
             versions: versions.clone(),
             patched: patched(record, name),
-            cvss: cvss.map(|(score, vector)| Cvss { score, vector: Some(vector.clone()) }).unwrap_or_default(),
+            cvss: cvss
+                .map(|(score, severity)| Cvss { score: *score, vector: Some(severity.score.clone()) })
+                .unwrap_or_default(),
         }
     }
 }
@@ -218,6 +226,8 @@ mod tests {
         assert_eq!(advisory(listed, &["1.0.1", "3.0.0"]).vulnerable_versions, "1.0.1");
     }
 
+    const VERSION_4: &str = "CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:H/VA:N/SC:N/SI:N/SA:N";
+
     #[test]
     fn severities_are_words_of_npm() {
         let vector = json!([{ "type": "CVSS_V3", "score": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H" }]);
@@ -227,6 +237,7 @@ mod tests {
                 "moderate",
             ),
             (json!({ "severity": vector }), "critical"),
+            (json!({ "severity": [{ "type": "CVSS_V4", "score": VERSION_4 }] }), "high"),
             (json!({ "id": "MAL-2026-1" }), "critical"),
             (json!({ "database_specific": { "severity": 7 } }), "high"),
             (json!({}), "high"),
@@ -236,5 +247,9 @@ mod tests {
         let first = advisory(json!({ "database_specific": { "cwe_ids": ["CWE-79"] }, "severity": vector }), &[]);
         assert_eq!((first.title.as_str(), first.url.as_str()), ("It breaks", "https://a.example/"));
         assert_eq!((first.cwe, first.cvss.score), (vec!["CWE-79".to_owned()], 9.8));
+        let both = json!([{ "type": "CVSS_V4", "score": VERSION_4 }, vector[0]]);
+        assert_eq!(advisory(json!({ "severity": both }), &[]).cvss.score, 9.8, "clients read version 3");
+        let newest = advisory(json!({ "severity": [both[0]] }), &[]).cvss;
+        assert_eq!((newest.score, newest.vector.as_deref()), (8.7, Some(VERSION_4)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_contract::v1::registry::vulnerability::Severity;
 use bowline_core::{Error, Result};
-use bowline_osv::{OtherIds, Rating, SeverityKind, base_score};
+use bowline_osv::{OtherIds, Rating, SeverityKind, highest_score};
 use bowline_store::{ReadTx, Row, Value};
 
 use crate::records::{among, stored_severities};
@@ -52,8 +52,7 @@ fn of_row(row: &Row<'_>) -> Result<(i64, RecordDetails)> {
 /// The highest severity that a record states, as `records` stores them.
 fn severity(stored: &str) -> Severity {
     let severities = stored_severities(stored);
-    let scores = severities.iter().filter_map(|severity| base_score(&severity.score));
-    if let Some(score) = scores.reduce(f64::max) {
+    if let Some(score) = highest_score(severities.iter().map(|severity| severity.score.as_str())) {
         return match Rating::of(score) {
             Rating::None => Severity::Negligible,
             Rating::Low => Severity::Low,
@@ -87,6 +86,9 @@ mod tests {
             ("ulow", Severity::Low),
             (&format!("ulow\n{high}"), Severity::High),
             ("4CVSS:4.0/x", Severity::Unknown),
+            ("4CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N", Severity::Critical),
+            (&format!("{high}\n4CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N"), Severity::Critical),
+            (&format!("{high}\n4CVSS:4.0/AV:P/AC:H/AT:P/PR:H/UI:A/VC:L/VI:N/VA:N/SC:N/SI:N/SA:N"), Severity::High),
         ] {
             assert_eq!(severity(stored), expected, "{stored}");
         }

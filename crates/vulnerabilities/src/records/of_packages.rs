@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bowline_core::{Error, Micros, Result};
-use bowline_osv::{PackageKey, Rating, Severity, SeverityKind, base_score};
+use bowline_osv::{PackageKey, Rating, Severity, highest_score};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::severities::{self, severities as severities_of};
@@ -95,6 +95,5 @@ async fn rate_by_aliases(tx: &mut ReadTx, records: &mut [PackageRecord]) -> Resu
 
 /// The highest rating of some severities.
 fn rating(severities: &[Severity]) -> Option<Rating> {
-    let scored = severities.iter().filter(|severity| severity.kind != SeverityKind::Ubuntu);
-    scored.filter_map(|severity| base_score(&severity.score)).reduce(f64::max).map(Rating::of)
+    highest_score(severities.iter().map(|severity| severity.score.as_str())).map(Rating::of)
 }
