@@ -82,7 +82,7 @@ impl QueryRequest {
                     return Err("give the version in the package URL or beside it, not both".into());
                 }
                 let version = purl.version.or(version);
-                Ok(Query { ecosystem: purl.ecosystem.into(), name: purl.name, version, after })
+                Ok(Query { ecosystem: purl.ecosystem, name: purl.name, version, after })
             }
             (Some(_), ..) => Err("give package.purl, or package.name and package.ecosystem, not both".into()),
             (None, Some(name), Some(ecosystem)) => Ok(Query { ecosystem, name, version, after }),

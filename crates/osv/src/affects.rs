@@ -127,10 +127,19 @@ impl<'a> VersionQuery<'a> {
         lowest.map(|(_, text)| text)
     }
 
-    /// Releases of a distribution are distinguished only if the query names one.
+    /// Releases of a distribution are distinguished only if both name one. A release has variants: `Ubuntu:22.04` has
+    /// `Ubuntu:22.04:LTS`, and `Red Hat:enterprise_linux:9` what its repositories have.
     fn applies_to(&self, entry: &str) -> bool {
-        self.ecosystem.eq_ignore_ascii_case(entry)
-            || !self.ecosystem.contains(':') && base_ecosystem(entry).eq_ignore_ascii_case(self.ecosystem)
+        let Some((base, release)) = self.ecosystem.split_once(':') else {
+            return base_ecosystem(entry).eq_ignore_ascii_case(self.ecosystem);
+        };
+        let (entry_base, entry_release) = entry.split_once(':').unwrap_or((entry, ""));
+        let is_variant = |own: &str| own.eq_ignore_ascii_case(release);
+        base.eq_ignore_ascii_case(entry_base)
+            && (entry_release.is_empty()
+                || is_variant(entry_release)
+                || entry_release.get(..release.len()).is_some_and(is_variant)
+                    && entry_release[release.len()..].starts_with(':'))
     }
 }
 

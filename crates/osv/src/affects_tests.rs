@@ -102,6 +102,26 @@ fn releases_are_distinguished_if_one_is_requested() {
 }
 
 #[test]
+fn a_release_has_its_variants_and_an_entry_without_one_is_about_all() {
+    let ranges =
+        |ecosystem: &str| ranges_of(&json!({ "package": { "ecosystem": ecosystem, "name": "a" }, "versions": ["1"] }));
+    for (entry, query, expected) in [
+        ("Ubuntu:22.04:LTS", "Ubuntu:22.04", true),
+        ("Ubuntu:22.04:LTS", "Ubuntu:22.04:LTS", true),
+        ("Ubuntu:22.04", "Ubuntu:22.04:LTS", false),
+        ("Ubuntu:Pro:22.04:LTS", "Ubuntu:22.04", false),
+        ("Ubuntu:22.04:LTS", "Ubuntu:22", false),
+        ("Red Hat:enterprise_linux:9::baseos", "red hat:Enterprise_Linux:9", true),
+        ("Red Hat:enterprise_linux:90::baseos", "Red Hat:enterprise_linux:9", false),
+        ("Debian:1é", "Debian:1", false),
+        ("Debian", "Debian:12", true),
+        ("Alpine", "Debian:12", false),
+    ] {
+        assert_eq!(matches(&ranges(entry), query, Some("1")), expected, "{entry} {query}");
+    }
+}
+
+#[test]
 fn without_a_version_the_package_alone_matches() {
     let ranges = with_events(json!([{"introduced": "5"}, {"fixed": "6"}]));
     assert!(matches(&ranges, "PyPI", None));

@@ -6,6 +6,7 @@
 
 mod affects;
 mod canonical;
+mod distribution;
 mod facts;
 mod package;
 mod parse;
@@ -14,6 +15,7 @@ mod record;
 mod score;
 
 pub use affects::{Affects, VersionQuery};
+pub use distribution::{ComparedPackage, ComponentComparison, PackageOrigin};
 pub use facts::{Facts, Link, OtherIds, Rated};
 pub use package::{PackageKey, base_ecosystem};
 pub use parse::{LONGEST_ID, MAX_BYTES, Parsed, is_id, parse};

@@ -9,9 +9,10 @@ use crate::package::PackageKey;
 /// A package URL in the words of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purl {
-    /// The schema's name of the ecosystem.
-    pub ecosystem: &'static str,
-    /// The name as the ecosystem spells it.
+    /// The schema's name of the ecosystem, with a release where the URL names one.
+    pub ecosystem: String,
+    /// The name as the ecosystem spells it; of packages of Debian and Ubuntu
+    /// that of the source, if it is stated.
     pub name: String,
     /// The version, if the URL has one.
     pub version: Option<String>,
@@ -39,15 +40,14 @@ impl fmt::Display for PurlError {
 pub const RUST: &str = concat!("crates", ".io");
 
 impl Purl {
-    /// Reads a package URL. Qualifiers and the subpath are not looked at.
+    /// Reads a package URL. Of the qualifiers, those count that name the release and the source package of a distribution's
+    /// package; the subpath does not.
     ///
     /// # Errors
     /// The text is not a package URL, or its ecosystem is not in the schema.
     pub fn parse(text: &str) -> Result<Purl, PurlError> {
-        let PackageUrl { kind, namespace, name, version, .. } = PackageUrl::parse(text).map_err(PurlError::Form)?;
-        let namespace: Vec<&str> = namespace.iter().map(String::as_str).collect();
-        let (ecosystem, name) = package(&kind, &namespace, &name).ok_or(PurlError::Ecosystem)?;
-        Ok(Purl { ecosystem, name, version: Some(version).filter(|version| !version.is_empty()) })
+        let purl = PackageUrl::parse(text).map_err(PurlError::Form)?;
+        Purl::of(&purl).ok_or(PurlError::Ecosystem)
     }
 
     /// The key of a package that is named by the type, namespace and name of a package URL, decoded and separated by slashes,
@@ -56,12 +56,12 @@ impl Purl {
         let (kind, rest) = path.split_once('/')?;
         let mut segments: Vec<&str> = rest.split('/').collect();
         let name = segments.pop()?;
-        package(kind, &segments, name).map(|(ecosystem, name)| PackageKey::new(ecosystem, &name))
+        named(kind, &segments, name).map(|(ecosystem, name)| PackageKey::new(ecosystem, &name))
     }
 }
 
-/// The ecosystem of a package, and its name there.
-fn package(kind: &str, namespace: &[&str], name: &str) -> Option<(&'static str, String)> {
+/// The ecosystem of a package, and its name there. Absent if its ecosystem is not in the schema.
+pub(crate) fn named(kind: &str, namespace: &[&str], name: &str) -> Option<(&'static str, String)> {
     let (ecosystem, joint) = ecosystem(kind, namespace)?;
     let name = match joint {
         Some(joint) if !namespace.is_empty() => format!("{}{joint}{name}", namespace.join("/")),
@@ -106,9 +106,9 @@ fn ecosystem(kind: &str, namespace: &[&str]) -> Option<(&'static str, Option<cha
         },
         "rpm" => match distribution.as_str() {
             "almalinux" => ("AlmaLinux", None),
-            "rocky-linux" | "rocky" => ("Rocky Linux", None),
-            "redhat" => ("Red Hat", None),
-            "opensuse" => ("openSUSE", None),
+            "rocky-linux" | "rocky" | "rockylinux" => ("Rocky Linux", None),
+            "redhat" | "rhel" => ("Red Hat", None),
+            "opensuse" | "opensuse-leap" | "opensuse-tumbleweed" => ("openSUSE", None),
             "suse" => ("SUSE", None),
             "mageia" => ("Mageia", None),
             "openeuler" => ("openEuler", None),
@@ -137,20 +137,8 @@ mod tests {
             ("pkg:apk/wolfi/curl@8", "Wolfi", "curl", Some("8")),
             ("pkg:composer/a/b@1", "Packagist", "a/b", Some("1")),
         ] {
-            let expected = Purl { ecosystem, name: name.into(), version: version.map(String::from) };
+            let expected = Purl { ecosystem: ecosystem.into(), name: name.into(), version: version.map(String::from) };
             assert_eq!(Purl::parse(text), Ok(expected), "{text}");
-            let purl = PackageUrl::parse(text).expect("a package URL");
-            let path: Vec<&str> =
-                [purl.kind.as_str()].into_iter().chain(purl.namespace.iter().map(String::as_str)).collect();
-            let path = format!("{}/{}", path.join("/"), purl.name);
-            assert_eq!(Purl::key_of_path(&path), Some(PackageKey::new(ecosystem, name)), "{path}");
-        }
-    }
-
-    #[test]
-    fn packages_of_unknown_ecosystems_have_no_key() {
-        for path in ["", "npm", "docker/alpine", "deb/curl", "deb/unheard/curl"] {
-            assert_eq!(Purl::key_of_path(path), None, "{path}");
         }
     }
 
