@@ -46,6 +46,8 @@ mod lists;
 mod manifests;
 #[path = "registry/matching.rs"]
 mod matching;
+#[path = "registry/matching_distributions.rs"]
+mod matching_distributions;
 #[path = "registry/matching_property.rs"]
 mod matching_property;
 #[path = "registry/mirrors.rs"]

@@ -73,11 +73,11 @@ pub(super) async fn images(environment: &Environment, count: usize) -> Outcome<I
         write(&db, part.to_vec(), |tx, image| Box::pin(content(tx, image))).await?;
     }
     where_packages_are(&db, &images).await?;
-    let sboms = "INSERT INTO version_sboms (package, version, sbom)
-                 SELECT package, version, sbom FROM components ORDER BY package, version, sbom";
+    let sboms = "INSERT INTO version_sboms (package, version, sbom, origin)
+                 SELECT package, version, sbom, origin FROM components ORDER BY package, version, sbom";
     execute(&db, sboms).await?;
-    let versions = "INSERT INTO package_versions (package, version, record_package, state)
-                    SELECT DISTINCT package, version, package, 0 FROM version_sboms";
+    let versions = "INSERT INTO package_versions (package, version, origin, record_package, record_source, state)
+                    SELECT DISTINCT package, version, origin, package, '', 0 FROM version_sboms";
     execute(&db, versions).await?;
     db.close().await;
     std::fs::rename(&draft, &found.directory)?;

@@ -10,7 +10,7 @@ use bowline_testkit::{TestServer, each_engine};
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::components::{attach, cyclonedx, get};
+use crate::components::{attach, collected, cyclonedx, get};
 use crate::documents::{artifact, push};
 use crate::matching::{SBOM, import, matched, push_with, record};
 use crate::support::*;
@@ -115,6 +115,39 @@ async fn findings_open_and_close_once(server: &TestServer) {
     delete(&client, &name, &image).await;
     assert_eq!(lines(server, &mut at).await, ["- app PYSEC-1 1.9 CLOSING_REASON_IMAGE_DELETED"]);
     assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
+}
+
+async fn what_closes_is_named_as_when_it_opened(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let (name, purl) = (format!("{org}/app"), "pkg:pypi/Flask@1.9?x=y");
+    let named = async |is_opened: bool, reason: ClosingReason| {
+        matched(server).await;
+        let events = told(server).await;
+        let (was_opened, event) = events.last().expect("an event");
+        let [finding] = &event.findings[..] else { panic!("one finding: {event:?}") };
+        assert_eq!((*was_opened, finding.closing_reason()), (is_opened, reason));
+        let names = (finding.component.as_str(), finding.purl.as_str(), finding.version.as_str());
+        assert_eq!(names, ("Flask", purl, "1.9"), "{reason:?}");
+    };
+    let open = ClosingReason::Unspecified;
+    let flask = || record("PYSEC-1", ("PyPI", "flask"), "2");
+    let (image, referrer) = push_with(&client, &name, "1", &[purl]).await;
+    import(server, "test", &[flask()], &[], "commit").await;
+    named(true, open).await;
+    import(server, "test", &[], &["PYSEC-1"], "commit").await;
+    named(false, ClosingReason::RecordChanged).await;
+    import(server, "test", &[flask()], &[], "commit").await;
+    named(true, open).await;
+    delete(&client, &name, &referrer).await;
+    collected(server).await;
+    named(false, ClosingReason::ComponentRemoved).await;
+    let components = [("Flask", "", purl, "MIT")];
+    let again = attach(&client, &name, &image, SBOM, &cyclonedx(&components)).await;
+    named(true, open).await;
+    delete(&client, &name, &again).await;
+    delete(&client, &name, &image).await;
+    collected(server).await;
+    named(false, ClosingReason::ImageDeleted).await;
 }
 
 async fn whatever_names_the_sbom_of_an_image_comes_in_any_order(server: &TestServer) {
@@ -361,6 +394,7 @@ async fn the_findings_of_a_deleted_repository_go_in_silence(server: &TestServer)
 each_engine!(
     multi_thread: the_event_of_an_image_says_what_to_do,
     findings_open_and_close_once,
+    what_closes_is_named_as_when_it_opened,
     whatever_names_the_sbom_of_an_image_comes_in_any_order,
     many_findings_are_counted_and_a_part_is_named,
     what_one_step_does_not_write_is_told_by_the_next,

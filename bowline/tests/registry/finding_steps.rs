@@ -68,12 +68,12 @@ async fn more_sboms_than_a_step_notes_are_all_noted(server: &TestServer) {
     let others = match server.server().parts().storage.db.engine() {
         Engine::Sqlite => {
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2100)
-             INSERT INTO version_sboms (package, version, sbom)
-             SELECT 'pypi/flask', '1.9', unhex(printf('%08x', i)) FROM n"
+             INSERT INTO version_sboms (package, version, sbom, origin)
+             SELECT 'pypi/flask', '1.9', unhex(printf('%08x', i)), '' FROM n"
         }
         Engine::Postgres => {
-            "INSERT INTO version_sboms (package, version, sbom)
-             SELECT 'pypi/flask', '1.9', decode(lpad(to_hex(i), 8, '0'), 'hex') FROM generate_series(1, 2100) AS i"
+            "INSERT INTO version_sboms (package, version, sbom, origin)
+             SELECT 'pypi/flask', '1.9', decode(lpad(to_hex(i), 8, '0'), 'hex'), '' FROM generate_series(1, 2100) AS i"
         }
     };
     execute(server, others).await;

@@ -101,7 +101,7 @@ async fn filled(server: &TestServer) -> (String, Client) {
     let (org, client) = pusher(server, "acme").await;
     let flask = ["pkg:pypi/Flask@1.9", "pkg:npm/%40babel/core@7.0.0", "pkg:generic/unknown@1", "pkg:pypi/flask"];
     push_with(&client, &format!("{org}/app"), "1", &flask).await;
-    let other = ["pkg:pypi/flask@1.10", "pkg:deb/debian/curl@7.88-1?arch=amd64", "pkg:maven/org.a/b@1.0"];
+    let other = ["pkg:pypi/flask@1.10", "pkg:deb/debian/curl@7.88-1?distro=debian-12", "pkg:maven/org.a/b@1.0"];
     push_with(&client, &format!("{org}/web"), "2", &other).await;
     let mut named = record("GHSA-1", ("PyPI", "flask"), "1.10");
     named["aliases"] = json!(["CVE-2026-1", "PYSEC-1"]);
@@ -121,7 +121,7 @@ async fn components_match_the_records_of_their_packages(server: &TestServer) {
     let (org, _) = filled(server).await;
     let operator = server.operator().await;
     let flask = "app pkg:pypi/Flask@1.9 GHSA-1 1.10";
-    let curl = "web pkg:deb/debian/curl@7.88-1?arch=amd64 DEBIAN-CVE-2026-2";
+    let curl = "web pkg:deb/debian/curl@7.88-1?distro=debian-12 DEBIAN-CVE-2026-2";
     let maven = "web pkg:maven/org.a/b@1.0 GHSA-3 2.0";
     for (query, expected) in [
         (String::new(), vec![flask, curl, maven]),

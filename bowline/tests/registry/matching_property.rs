@@ -18,11 +18,26 @@ use crate::support::*;
 /// Sequences that a run takes; `BOWLINE_MATCHING_SEQUENCES` has another number.
 const SEQUENCES: u64 = 4;
 const LENGTH: u64 = 14;
-const PACKAGES: [(&str, &str, &str); 4] = [
-    ("pkg:pypi/flask", "PyPI", "Flask"),
-    ("pkg:npm/a", "npm", "a"),
-    ("pkg:deb/debian/curl", "Debian:12", "curl"),
-    ("pkg:generic/nothing", "generic", "nothing"),
+/// Type, namespace and name, qualifiers, and the package that records are about.
+const PACKAGES: [(&str, &str, &str, &str); 8] = [
+    ("pkg:pypi/flask", "", "PyPI", "Flask"),
+    ("pkg:npm/a", "", "npm", "a"),
+    ("pkg:deb/debian/curl", "?distro=debian-12", "Debian:12", "curl"),
+    ("pkg:deb/debian/libcurl4", "?distro=debian-11&upstream=curl%401.1", "Debian:11", "curl"),
+    ("pkg:deb/debian/libcurl4", "?distro=debian-12&upstream=curl", "Debian", "curl"),
+    ("pkg:rpm/redhat/curl", "?distro=rhel-9.2&epoch=1", "Red Hat:enterprise_linux:9::baseos", "curl"),
+    ("pkg:deb/debian/unknown", "", "Debian:12", "unknown"),
+    ("pkg:generic/nothing", "", "generic", "nothing"),
+];
+/// Severities that records state: of version 4, of several versions, and none that is understood.
+const SEVERITIES: [&[(&str, &str)]; 4] = [
+    &[("CVSS_V3", "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H")],
+    &[("CVSS_V4", "CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:H/VI:H/VA:H/SC:N/SI:N/SA:N")],
+    &[
+        ("CVSS_V2", "AV:N/AC:L/Au:N/C:N/I:N/A:C"),
+        ("CVSS_V4", "CVSS:4.0/AV:P/AC:H/AT:P/PR:H/UI:A/VC:L/VI:N/VA:N/SC:N/SI:N/SA:N"),
+    ],
+    &[("CVSS_V4", "CVSS:4.0/AV:N")],
 ];
 
 /// What the sequence has pushed: repository and manifest of each SBOM.
@@ -64,8 +79,7 @@ impl Sequence<'_> {
     async fn push(&mut self) {
         let mut purls = Vec::new();
         for _ in 0..=self.random.below(4) {
-            let (purl, ..) = PACKAGES[self.random.below(4) as usize];
-            purls.push(format!("{purl}@{}.{}", self.random.below(3), self.random.below(3)));
+            purls.push(self.purl());
         }
         let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
         let name = format!("{}/r{}", self.org, self.random.below(3));
@@ -75,11 +89,23 @@ impl Sequence<'_> {
         self.referrers.push((name, referrer));
     }
 
+    /// Some version of a package, or the package without a version.
+    fn purl(&mut self) -> String {
+        let (purl, qualifiers, ..) = self.package();
+        if self.random.below(8) == 0 {
+            return format!("{purl}{qualifiers}");
+        }
+        format!("{purl}@{}.{}{qualifiers}", self.random.below(3), self.random.below(3))
+    }
+
+    fn package(&mut self) -> (&'static str, &'static str, &'static str, &'static str) {
+        PACKAGES[self.random.below(PACKAGES.len() as u64) as usize]
+    }
+
     /// Attaches another SBOM to an image, which may be deleted.
     async fn push_again(&mut self) {
         let Some((name, image)) = self.random.take(&mut self.images) else { return };
-        let (purl, ..) = PACKAGES[self.random.below(4) as usize];
-        let purl = format!("{purl}@{}.{}", self.random.below(3), self.random.below(3));
+        let purl = self.purl();
         let document = cyclonedx(&[(component_name(&purl), "", &purl, "MIT")]);
         let referrer = attach(&self.client, &name, &image, SBOM, &document).await;
         self.referrers.push((name.clone(), referrer));
@@ -88,7 +114,7 @@ impl Sequence<'_> {
 
     /// Says something about a vulnerability of a package: in a new advisory, or the one that there is.
     async fn state(&mut self) {
-        let (purl, ..) = PACKAGES[self.random.below(4) as usize];
+        let (purl, ..) = self.package();
         let id = [format!("CVE-2026-{}", self.random.below(3)), format!("R-{}", self.random.below(6))];
         let about = (component_name(purl), id[self.random.below(2) as usize].clone());
         let advisory = match self.advisories.get(&about) {
@@ -140,9 +166,11 @@ impl Sequence<'_> {
     }
 
     fn record(&mut self, id: &str) -> Value {
-        let (_, ecosystem, package) = PACKAGES[self.random.below(4) as usize];
+        let (.., ecosystem, package) = self.package();
         let fixed = [String::new(), format!("{}.{}", self.random.below(3), self.random.below(3))];
         let mut record = record(id, (ecosystem, package), &fixed[self.random.below(2) as usize]);
+        let severities = SEVERITIES[self.random.below(4) as usize].iter();
+        record["severity"] = severities.map(|(kind, score)| json!({ "type": kind, "score": score })).collect();
         record["modified"] = json!(format!("2026-01-0{}T00:00:00Z", 1 + self.random.below(3)));
         if self.random.below(3) == 0 {
             record["aliases"] = json!([format!("CVE-2026-{}", self.random.below(3))]);
@@ -156,29 +184,36 @@ impl Sequence<'_> {
 
 /// Everything that matching has written.
 async fn written(server: &TestServer) -> (Vec<String>, Vec<String>) {
-    let versions = "SELECT package || ' ' || version || ' ' || record_package || ' ' || state FROM package_versions
-                    ORDER BY package, version";
+    let versions = "SELECT package || ' ' || version || ' ' || origin || ' ' || record_package || ' ' || record_source
+                      || ' ' || state FROM package_versions ORDER BY package, version, origin";
     let matches =
-        "SELECT package || ' ' || version || ' ' || record_id || ' ' || vulnerability || ' ' || aliases || ' '
+        "SELECT package || ' ' || version || ' ' || origin || ' ' || record_id || ' ' || vulnerability || ' ' || aliases || ' '
                      || source || ' ' || since || ' ' || fixed_version || ' ' || severity FROM package_matches
-                   ORDER BY package, version, record_id";
+                   ORDER BY package, version, origin, record_id";
     (texts(server, versions).await, texts(server, matches).await)
 }
 
 /// What the query API finds for every listed component with a version, in the same order.
 async fn queried(server: &TestServer, caller: &Actor) -> Vec<String> {
-    let listed = "SELECT DISTINCT package || '@' || version FROM components c WHERE package <> '' AND version <> ''
+    let listed = "SELECT DISTINCT purl FROM components c WHERE package <> '' AND version <> ''
                     AND EXISTS (SELECT 1 FROM repo_sboms s WHERE s.sbom = c.sbom) ORDER BY 1";
     let mut found = BTreeSet::new();
-    for version in texts(server, listed).await.into_iter().filter(|version| !version.starts_with("generic")) {
-        let body = json!({ "package": { "purl": format!("pkg:{version}") } });
+    // Without a release, the query API has the records of all releases, and components match none.
+    let is_compared = |purl: &String| !purl.starts_with("pkg:generic") && !purl.starts_with("pkg:deb/debian/unknown");
+    for purl in texts(server, listed).await.into_iter().filter(is_compared) {
+        let body = json!({ "package": { "purl": purl } });
         let reply = caller.rest("POST", "/osv/v1/query", Some(body)).await;
-        assert_eq!(reply.status, 200, "{version}: {}", reply.text());
+        assert_eq!(reply.status, 200, "{purl}: {}", reply.text());
         for record in reply.json()["vulns"].as_array().into_iter().flatten() {
-            found.insert(format!("{} {}", version.replace('@', " "), record["id"].as_str().unwrap_or_default()));
+            found.insert(format!("{} {}", version(&purl).replace('@', " "), record["id"].as_str().unwrap_or_default()));
         }
     }
     found.into_iter().collect()
+}
+
+/// Type, namespace, name and version of a package URL.
+fn version(purl: &str) -> &str {
+    purl.trim_start_matches("pkg:").split('?').next().unwrap_or_default()
 }
 
 /// A finding as text: repository, image, vulnerability, package and version.
@@ -200,8 +235,8 @@ async fn listed(caller: &Actor) -> BTreeSet<String> {
         for one in page["matches"].as_array().into_iter().flatten().filter(|one| one["closedByAdvisory"] != json!(true))
         {
             let text = |member: &str| one[member].as_str().unwrap_or_default().to_owned();
-            let version = text("purl").trim_start_matches("pkg:").to_owned();
-            found.insert(line(&text("repoUid"), &text("digest"), &text("vulnerability"), &version));
+            let purl = text("purl");
+            found.insert(line(&text("repoUid"), &text("digest"), &text("vulnerability"), version(&purl)));
         }
         page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
         if token.is_empty() {
@@ -215,10 +250,7 @@ async fn left_open(server: &TestServer) -> BTreeSet<String> {
     let mut open = BTreeSet::new();
     for (is_opened, image) in told(server).await {
         for finding in &image.findings {
-            let package = finding.purl.trim_start_matches("pkg:").split('@').next().unwrap_or_default();
-            let package = if is_opened { package } else { &finding.component };
-            let version = format!("{package}@{}", finding.version);
-            let line = line(&image.repo_uid, &image.digest, &finding.vulnerability, &version);
+            let line = line(&image.repo_uid, &image.digest, &finding.vulnerability, version(&finding.purl));
             let is_change = if is_opened { open.insert(line.clone()) } else { open.remove(&line) };
             assert!(is_change, "{line}");
         }
@@ -229,7 +261,7 @@ async fn left_open(server: &TestServer) -> BTreeSet<String> {
 async fn check(server: &TestServer, seed: u64) {
     matched(server).await;
     let in_steps = written(server).await;
-    let ids = "SELECT package || ' ' || version || ' ' || record_id FROM package_matches ORDER BY 1";
+    let ids = "SELECT DISTINCT package || ' ' || version || ' ' || record_id FROM package_matches ORDER BY 1";
     let mut ids = texts(server, ids).await;
     ids.sort();
     assert_eq!(ids, queried(server, &server.anonymous()).await, "as the query API, seed {seed}");
@@ -241,6 +273,7 @@ async fn check(server: &TestServer, seed: u64) {
         "DELETE FROM image_findings",
         "DELETE FROM package_matches",
         "DELETE FROM package_versions",
+        "UPDATE components SET origin = ''",
         "INSERT INTO unmatched_sboms (sbom) SELECT DISTINCT sbom FROM repo_sboms WHERE state = 0",
     ] {
         execute(server, sql).await;

@@ -4,8 +4,6 @@ use std::fmt;
 
 use bowline_formats::purl::{PackageUrl, PackageUrlError};
 
-use crate::package::PackageKey;
-
 /// A package URL in the words of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purl {
@@ -48,15 +46,6 @@ impl Purl {
     pub fn parse(text: &str) -> Result<Purl, PurlError> {
         let purl = PackageUrl::parse(text).map_err(PurlError::Form)?;
         Purl::of(&purl).ok_or(PurlError::Ecosystem)
-    }
-
-    /// The key of a package that is named by the type, namespace and name of a package URL, decoded and separated by slashes,
-    /// as in `maven/org.example/library`. Absent if its ecosystem is not in the schema.
-    pub fn key_of_path(path: &str) -> Option<PackageKey> {
-        let (kind, rest) = path.split_once('/')?;
-        let mut segments: Vec<&str> = rest.split('/').collect();
-        let name = segments.pop()?;
-        named(kind, &segments, name).map(|(ecosystem, name)| PackageKey::new(ecosystem, &name))
     }
 }
 

@@ -28,11 +28,12 @@ pub(crate) use extract::ReadSbom;
 pub(crate) use facts::{SbomFacts, sbom_facts};
 pub use links::{InRepo, images, repo_names, sboms_of, tags};
 pub use pending::SbomPosition;
-pub use unindexed::count as unindexed_sboms;
-pub use versions::{PackageCondition, PackageVersion};
+pub use unindexed::{count as unindexed_sboms, uncompared_components};
+pub use versions::{ListedVersion, PackageCondition, PackageVersion, UNCOMPARED};
 pub use waiting::{note_images, note_sboms};
 pub(crate) use waiting::{note_pushed, note_removed, note_repo, note_tag};
 pub(crate) use write::store;
+pub use write::store_uncompared;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers

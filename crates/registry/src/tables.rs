@@ -32,6 +32,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("version_key"),
             value("purl"),
             value("license"),
+            value("origin"),
         ],
     },
     TableDeclaration {
@@ -53,6 +54,8 @@ pub const TABLES: &[TableDeclaration] = &[
             value("vulnerability"),
             value("package"),
             value("version"),
+            value("component"),
+            value("purl"),
         ],
     },
     TableDeclaration {
@@ -94,7 +97,13 @@ pub const TABLES: &[TableDeclaration] = &[
     },
     TableDeclaration {
         name: "package_versions",
-        columns: &[value("package"), value("version"), value("record_package")],
+        columns: &[
+            value("package"),
+            value("version"),
+            value("origin"),
+            value("record_package"),
+            value("record_source"),
+        ],
     },
     TableDeclaration {
         name: "passed_pulls",
@@ -218,7 +227,10 @@ pub const TABLES: &[TableDeclaration] = &[
     },
     TableDeclaration { name: "upstream_tags", columns: &[reference("repo", "repos", OnDelete::Delete), value("tag")] },
     TableDeclaration { name: "upstream_generations", columns: &[reference("repo", "repos", OnDelete::Delete)] },
-    TableDeclaration { name: "version_sboms", columns: &[value("package"), value("version"), value("sbom")] },
+    TableDeclaration {
+        name: "version_sboms",
+        columns: &[value("package"), value("version"), value("sbom"), value("origin")],
+    },
     TableDeclaration {
         name: "waiting_images",
         columns: &[reference("repo", "repos", OnDelete::Keep(FINDINGS_CLOSE_LATER)), value("digest")],

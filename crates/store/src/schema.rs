@@ -384,4 +384,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0070_first_seen.sql"),
         postgres: include_str!("../migrations/postgres/0070_first_seen.sql"),
     },
+    Migration {
+        version: 71,
+        name: "component_origins",
+        sqlite: include_str!("../migrations/sqlite/0071_component_origins.sql"),
+        postgres: include_str!("../migrations/postgres/0071_component_origins.sql"),
+    },
 ];

@@ -60,6 +60,7 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[
             value("package"),
             value("version"),
+            value("origin"),
             value("record_id"),
             value("vulnerability"),
             value("aliases"),

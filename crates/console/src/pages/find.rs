@@ -73,6 +73,18 @@ pub(super) fn unindexed_notice(scope: &str, sboms: i32) -> Markup {
     }
 }
 
+/// Says how many components no record was compared with.
+pub(super) fn uncompared_notice(components: i32) -> Markup {
+    html! {
+        @if components > 0 {
+            p.notice {
+                (count(components.into(), "component has", "components have"))
+                " no version, or no release of a distribution that is known here, and may be vulnerable too."
+            }
+        }
+    }
+}
+
 fn match_row(found: &ImageMatch) -> Vec<Markup> {
     let image = [("repo", found.repo_uid.as_str()), ("digest", &found.digest)];
     vec![

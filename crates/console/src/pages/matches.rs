@@ -8,7 +8,7 @@ use bowline_contract::v1::registry::vulnerability::Severity;
 use bowline_core::Result;
 use maud::{Markup, html};
 
-use super::find::unindexed_notice;
+use super::find::{uncompared_notice, unindexed_notice};
 use super::findings::{SEVERITIES, choose};
 use super::group_or_repository;
 use crate::components::{Field, List, filters, link};
@@ -51,7 +51,8 @@ pub(super) async fn list(visit: &mut Visit) -> Result<Content> {
         filters: &FILTERS,
     };
     let body = html! {
-        (filters(visit, &["in", "uid"], &FIELDS)) (unindexed_notice(&scope, response.unindexed_sboms)) (list.render(visit))
+        (filters(visit, &["in", "uid"], &FIELDS)) (unindexed_notice(&scope, response.unindexed_sboms))
+        (uncompared_notice(response.uncompared_components)) (list.render(visit))
     };
     Ok(Content::new("Vulnerable components", body))
 }

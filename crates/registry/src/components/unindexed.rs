@@ -39,6 +39,28 @@ pub async fn count(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<i32> {
     Ok(i32::try_from(count).unwrap_or(i32::MAX))
 }
 
+/// How many components of indexed SBOMs in the ranges no record can be compared with, up to a bound: each in each SBOM.
+///
+/// # Errors
+/// Those of the database.
+pub async fn uncompared_components(tx: &mut ReadTx, ranges: &[UidRange]) -> Result<i32> {
+    let mut count = 0;
+    for UidRange { lower, upper } in ranges {
+        let hint = tx.index_hint("repo_sboms_uncompared");
+        let sql = format!(
+            "SELECT CAST(coalesce(sum(uncompared), 0) AS BIGINT) FROM
+               (SELECT s.uncompared FROM repo_sboms s {hint} WHERE s.repo >= $1 AND s.repo < $2 AND s.uncompared <> 0
+                  AND EXISTS (SELECT 1 FROM manifest_references f JOIN repo_manifests m ON m.digest = f.manifest
+                              AND m.repo = s.repo WHERE f.digest = s.digest AND f.kind = 2)
+                ORDER BY s.repo, s.sbom LIMIT $3) counted"
+        );
+        let params = [Value::from(lower), Value::from(upper), Value::Int(MAX_COUNTED)];
+        let found = tx.query_opt(&sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+        count = MAX_COUNTED.min(count + found.unwrap_or_default());
+    }
+    Ok(i32::try_from(count).unwrap_or(i32::MAX))
+}
+
 /// An SBOM of a repository, by the number that orders it.
 struct SbomRow {
     id: Vec<u8>,

@@ -56,6 +56,48 @@ impl PackageVersion {
     }
 }
 
+/// The origin of a component that no record can be compared with, though records know its ecosystem.
+pub const UNCOMPARED: &str = "?";
+
+/// A version of a package as SBOMs list it, by what it is compared with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListedVersion {
+    pub version: PackageVersion,
+    /// Release and source package of what is of a distribution, as in `components`; else empty.
+    pub origin: String,
+}
+
+impl ListedVersion {
+    /// Reads the first three columns.
+    pub fn read(row: &Row<'_>) -> Result<ListedVersion> {
+        Ok(ListedVersion { version: PackageVersion::read(row)?, origin: row.text(2)? })
+    }
+
+    /// Begins a statement that names these, as the table `wanted`.
+    pub fn with(wanted: &[ListedVersion]) -> Sql<'_> {
+        let mut sql = Sql::new("WITH wanted (package, version, origin) AS (VALUES ");
+        for (at, one) in wanted.iter().enumerate() {
+            sql.bind(if at == 0 { "(" } else { ", (" }, &one.version.package).bind(", ", &one.version.version);
+            sql.bind(", ", &one.origin).push(")");
+        }
+        sql.push(") ");
+        sql
+    }
+
+    /// Runs a statement as [`PackageVersion::for_each`] does.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    pub async fn for_each(tx: &mut WriteTx, head: &str, versions: &[ListedVersion]) -> Result<()> {
+        for part in versions.chunks(AT_ONCE) {
+            let mut sql = ListedVersion::with(part);
+            sql.push(head).push(" (package, version, origin) IN (SELECT package, version, origin FROM wanted)");
+            tx.execute(&sql.text, &sql.params).await?;
+        }
+        Ok(())
+    }
+}
+
 /// A search for a package, perhaps in one version.
 pub struct PackageCondition {
     /// The package, as `components` names it.
@@ -95,10 +137,11 @@ pub(super) async fn leave(tx: &mut WriteTx, sbom: &[u8]) -> Result<()> {
     let listed = "DELETE FROM version_sboms WHERE (package, version, sbom) IN
                     (SELECT c.package, c.version, c.sbom FROM components c WHERE c.sbom = $1)";
     tx.execute(listed, &sbom).await?;
-    let only_here = "UPDATE package_versions SET state = 2 WHERE (package, version) IN
-                       (SELECT c.package, c.version FROM components c WHERE c.sbom = $1)
+    let only_here = "UPDATE package_versions SET state = 2 WHERE (package, version, origin) IN
+                       (SELECT c.package, c.version, c.origin FROM components c WHERE c.sbom = $1)
                      AND NOT EXISTS (SELECT 1 FROM version_sboms s
-                                     WHERE s.package = package_versions.package AND s.version = package_versions.version)";
+                                     WHERE s.package = package_versions.package AND s.version = package_versions.version
+                                       AND s.origin = package_versions.origin)";
     tx.execute(only_here, &sbom).await?;
     Ok(())
 }

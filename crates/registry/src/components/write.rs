@@ -108,7 +108,28 @@ async fn index(tx: &mut WriteTx, repo: &str, (digest, id): (&str, &[u8])) -> Res
         tx.execute(&sql.text, &sql.params).await?;
     }
     set_state(tx, repo, (digest, id), INDEXED).await?;
+    // Of new components the task that matches finds out later.
+    let uncompared = uncompared(tx, id).await?;
+    let sql = "UPDATE repo_sboms SET uncompared = $3 WHERE repo = $1 AND sbom = $2 AND uncompared <> $3";
+    tx.execute(sql, &[Value::from(repo), Value::from(id), Value::Int(uncompared)]).await?;
     waiting::note_sbom(tx, repo, id).await
+}
+
+/// Stores how many components of an SBOM no record can be compared with, for all repositories that have it.
+///
+/// # Errors
+/// Those of the database.
+pub async fn store_uncompared(tx: &mut WriteTx, id: &[u8]) -> Result<()> {
+    let uncompared = uncompared(tx, id).await?;
+    let sql = "UPDATE repo_sboms SET uncompared = $2 WHERE sbom = $1 AND uncompared <> $2";
+    tx.execute(sql, &[Value::from(id), Value::Int(uncompared)]).await?;
+    Ok(())
+}
+
+async fn uncompared(tx: &mut ReadTx, id: &[u8]) -> Result<i64> {
+    let sql = "SELECT count(*) FROM components WHERE sbom = $1 AND origin = $2";
+    let params = [Value::from(id), Value::from(versions::UNCOMPARED)];
+    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default())
 }
 
 /// What the licenses of an SBOM are searched by.

@@ -2,7 +2,7 @@
 
 use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_core::{Error, Result};
-use bowline_registry::components::{PackageCondition, PackageVersion};
+use bowline_registry::components::{ListedVersion, PackageCondition};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
 use crate::records::VISIBLE;
@@ -90,22 +90,24 @@ impl Conditions {
     }
 
     /// Those of these versions that have a match.
-    pub(super) async fn matched(&self, tx: &mut ReadTx, versions: &[PackageVersion]) -> Result<Vec<PackageVersion>> {
-        let mut sql = PackageVersion::with(versions);
-        sql.push("SELECT w.package, w.version FROM wanted w WHERE EXISTS (SELECT 1 FROM package_matches m ");
-        sql.push("WHERE m.package = w.package AND m.version = w.version");
+    pub(super) async fn matched(&self, tx: &mut ReadTx, versions: &[ListedVersion]) -> Result<Vec<ListedVersion>> {
+        let mut sql = ListedVersion::with(versions);
+        sql.push("SELECT w.package, w.version, w.origin FROM wanted w WHERE EXISTS (SELECT 1 FROM package_matches m ");
+        sql.push("WHERE m.package = w.package AND m.version = w.version AND m.origin = w.origin");
         self.bind(&mut sql);
         sql.push(")");
-        tx.query(&sql.text, &sql.params, PackageVersion::read).await
+        tx.query(&sql.text, &sql.params, ListedVersion::read).await
     }
 
     /// The matches of a version, by the ids of their records.
-    pub(super) async fn matches(&self, tx: &mut ReadTx, version: &PackageVersion) -> Result<Vec<StoredMatch>> {
+    pub(super) async fn matches(&self, tx: &mut ReadTx, listed: &ListedVersion) -> Result<Vec<StoredMatch>> {
         let mut sql = Sql::new(
             "SELECT m.record_id, m.vulnerability, m.aliases, m.source, m.fixed_version, m.severity
              FROM package_matches m",
         );
+        let ListedVersion { version, origin } = listed;
         sql.bind(" WHERE m.package = ", &version.package).bind(" AND m.version = ", &version.version);
+        sql.bind(" AND m.origin = ", origin);
         self.bind(&mut sql);
         sql.push(" ORDER BY m.record_id");
         let read = |row: &Row<'_>| {

@@ -11,7 +11,7 @@ use bowline_registry::components::{PackageVersion, repo_names, tags};
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
-use super::image_findings::{BestMatch, FindingKey, Reasons, WaitingImage};
+use super::image_findings::{BestMatch, ComponentNames, FindingKey, Reasons, WaitingImage};
 
 /// Findings that one event names.
 const NAMED: usize = 100;
@@ -54,13 +54,15 @@ pub(super) async fn opened(
 pub(super) async fn closed(
     tx: &mut ReadTx,
     image: &WaitingImage,
-    findings: &[FindingKey],
+    findings: &[(FindingKey, ComponentNames)],
     reasons: &Reasons<'_>,
 ) -> Result<Option<ImageFindings>> {
     let Some(about) = about(tx, image, findings.len()).await? else { return Ok(None) };
-    let finding = |key: &FindingKey| ChangedFinding {
+    let finding = |(key, names): &(FindingKey, ComponentNames)| ChangedFinding {
         vulnerability: key.vulnerability.clone(),
-        component: key.version.package.clone(),
+        // Findings of earlier versions have no names where the SBOM was gone.
+        component: if names.purl.is_empty() { key.version.package.clone() } else { names.component.clone() },
+        purl: names.purl.clone(),
         version: key.version.version.clone(),
         closing_reason: reasons.of(key) as i32,
         ..ChangedFinding::default()

@@ -33,7 +33,9 @@ pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<TouchedPackages>> {
         let (placeholders, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
         let sql = format!(
             "SELECT DISTINCT a.package FROM record_affects a WHERE a.record IN {placeholders}
-               AND EXISTS (SELECT 1 FROM package_versions v WHERE v.record_package = a.package AND v.state = 0)"
+               AND (EXISTS (SELECT 1 FROM package_versions v WHERE v.record_package = a.package AND v.state = 0)
+                    OR EXISTS (SELECT 1 FROM package_versions v
+                               WHERE v.record_source <> '' AND v.record_source = a.package AND v.state = 0))"
         );
         packages.extend(tx.query(&sql, &values, |row| row.text(0).map_err(Error::from)).await?);
     }
@@ -62,9 +64,11 @@ impl TouchedPackages {
     pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
         for part in self.packages.chunks(IN_A_LIST) {
             let (placeholders, values) = among(1, part.iter().map(Value::from));
-            let sql =
-                format!("UPDATE package_versions SET state = 1 WHERE state = 0 AND record_package IN {placeholders}");
-            tx.execute(&sql, &values).await?;
+            for column in ["record_package", "record_source <> '' AND record_source"] {
+                let sql =
+                    format!("UPDATE package_versions SET state = 1 WHERE state = 0 AND {column} IN {placeholders}");
+                tx.execute(&sql, &values).await?;
+            }
         }
         let sql = "UPDATE record_sources SET matched_generation = $1, matched_after = $2 WHERE number = $3";
         let params = [Value::Int(self.generation), Value::from(&self.after), Value::Int(self.source)];

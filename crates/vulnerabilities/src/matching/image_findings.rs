@@ -49,16 +49,29 @@ pub(super) struct WaitingImage {
     noted: i64,
 }
 
+impl BestMatch {
+    fn names(&self) -> ComponentNames {
+        ComponentNames { component: self.component.clone(), purl: self.purl.clone() }
+    }
+}
+
 /// What changes in an image.
 struct ImageChange {
     image: WaitingImage,
     /// Findings that it has no more.
     removed: Vec<FindingKey>,
-    /// Findings that are new, or in another state.
-    changed: Vec<(FindingKey, State)>,
+    /// Findings that are new, or in another state, with the names of their components.
+    changed: Vec<(FindingKey, State, ComponentNames)>,
     /// Whether there are no others.
     is_whole: bool,
     events: Events,
+}
+
+/// What an SBOM calls a component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ComponentNames {
+    pub(super) component: String,
+    pub(super) purl: String,
 }
 
 /// The state of a finding as `image_findings` has it.
@@ -103,28 +116,34 @@ async fn compare(tx: &mut ReadTx, image: WaitingImage) -> Result<(ImageChange, u
     let sboms = if is_there { sboms_of(tx, &parsed(&image.repo)?, &image.digest).await? } else { Vec::new() };
     if is_any_unmatched(tx, &sboms).await? {
         // The SBOM notes the image again when its versions are known.
-        return Ok((ImageChange::nothing(image), 0));
+        return Ok((ImageChange::nothing(image, true), 0));
+    }
+    if is_any_version_new(tx, &sboms).await? {
+        // Without matches that are still to come, findings would close and open again.
+        return Ok((ImageChange::nothing(image, false), 0));
     }
     let current = current(tx, &sboms).await?;
-    let stored = stored(tx, &image).await?;
+    let (stored, names) = stored(tx, &image).await?;
     let examined = current.len() + stored.len();
     let by_advisory = advisories::closed(tx, &image.repo, &current).await?;
     let was_open = |key: &FindingKey| stored.get(key) == Some(&State::Open);
     let is_open = |key: &FindingKey| current.contains_key(key) && !by_advisory.contains(key);
     let state = |key: &FindingKey| if is_open(key) { State::Open } else { State::ClosedByAdvisory };
     let mut removed: Vec<FindingKey> = stored.keys().filter(|key| !current.contains_key(key)).cloned().collect();
-    let changed = current.keys().map(|key| (key.clone(), state(key)));
-    let mut changed: Vec<(FindingKey, State)> = changed.filter(|(key, state)| stored.get(key) != Some(state)).collect();
+    let changed = current.iter().filter(|(key, _)| stored.get(key) != Some(&state(key)));
+    let changed = changed.map(|(key, best)| (key.clone(), state(key), best.names()));
+    let mut changed: Vec<(FindingKey, State, ComponentNames)> = changed.collect();
     let is_whole = removed.len() + changed.len() <= MAX_CHANGES;
     removed.truncate(MAX_CHANGES);
     changed.truncate(MAX_CHANGES - removed.len());
     let gone = removed.iter().filter(|key| was_open(key));
-    let closed = gone.chain(changed.iter().map(|(key, _)| key).filter(|key| was_open(key) && !is_open(key)));
-    let closed: Vec<FindingKey> = closed.cloned().collect();
+    let closed = gone.chain(changed.iter().map(|(key, ..)| key).filter(|key| was_open(key) && !is_open(key)));
+    let closed: Vec<(FindingKey, ComponentNames)> =
+        closed.map(|key| (key.clone(), names.get(key).cloned().unwrap_or_default())).collect();
     let mut opened: Vec<(FindingKey, BestMatch)> = changed
         .iter()
-        .filter(|(_, state)| *state == State::Open)
-        .filter_map(|(key, _)| Some((key.clone(), current.get(key)?.clone())))
+        .filter(|(_, state, _)| *state == State::Open)
+        .filter_map(|(key, ..)| Some((key.clone(), current.get(key)?.clone())))
         .collect();
     opened.sort_by(|(key, one), (other_key, other)| {
         (Reverse(rank(one.severity)), key).cmp(&(Reverse(rank(other.severity)), other_key))
@@ -156,11 +175,28 @@ async fn is_any_unmatched(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<bool> {
     Ok(tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?.is_some())
 }
 
+/// Whether a version that these SBOMs list was never matched.
+async fn is_any_version_new(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<bool> {
+    let hint = tx.index_hint("package_versions_waiting");
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM package_versions {hint} WHERE state <> 0 AND state = 3)");
+    let is_any = tx.query_opt(&sql, &[], |row| row.bool(0).map_err(Error::from)).await?.unwrap_or_default();
+    if sboms.is_empty() || !is_any {
+        return Ok(false);
+    }
+    let mut sql = Sql::new(
+        "SELECT 1 FROM components c CROSS JOIN package_versions v
+         WHERE v.package = c.package AND v.version = c.version AND v.origin = c.origin AND v.state = 3",
+    );
+    sql.bind_list(" AND c.sbom IN ", sboms.iter().map(Value::from)).push(" LIMIT 1");
+    Ok(tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?.is_some())
+}
+
 /// The findings of an image with these SBOMs.
 async fn current(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<BTreeMap<FindingKey, BestMatch>> {
     let sql = "SELECT c.package, c.version, c.name, m.vulnerability, c.purl, m.record_id, m.severity, m.fixed_version
                FROM components c CROSS JOIN package_matches m
                WHERE c.sbom = $1 AND c.package <> '' AND m.package = c.package AND m.version = c.version
+                 AND m.origin = c.origin
                ORDER BY c.number, m.record_id LIMIT $2";
     let (mut current, mut left) = (BTreeMap::new(), MAX_MATCHES);
     for sbom in sboms {
@@ -188,14 +224,20 @@ async fn current(tx: &mut ReadTx, sboms: &[Vec<u8>]) -> Result<BTreeMap<FindingK
     Ok(current)
 }
 
-async fn stored(tx: &mut ReadTx, image: &WaitingImage) -> Result<BTreeMap<FindingKey, State>> {
-    let sql = "SELECT package, version, vulnerability, state FROM image_findings WHERE repo = $1 AND digest = $2";
+/// The stored findings of an image: their states, and what their components were called when they were stored.
+async fn stored(
+    tx: &mut ReadTx,
+    image: &WaitingImage,
+) -> Result<(BTreeMap<FindingKey, State>, BTreeMap<FindingKey, ComponentNames>)> {
+    let sql = "SELECT package, version, vulnerability, state, component, purl FROM image_findings
+               WHERE repo = $1 AND digest = $2";
     let params = [Value::from(&image.repo), Value::from(&image.digest)];
     let read = |row: &Row<'_>| {
         let key = FindingKey { version: PackageVersion::read(row)?, vulnerability: row.text(2)? };
-        Ok::<_, Error>((key, if row.int(3)? == 0 { State::Open } else { State::ClosedByAdvisory }))
+        let state = if row.int(3)? == 0 { State::Open } else { State::ClosedByAdvisory };
+        Ok::<_, Error>(((key.clone(), state), (key, ComponentNames { component: row.text(4)?, purl: row.text(5)? })))
     };
-    Ok(tx.query(sql, &params, read).await?.into_iter().collect())
+    Ok(tx.query(sql, &params, read).await?.into_iter().unzip())
 }
 
 /// Why the findings of an image closed.
@@ -222,10 +264,10 @@ impl Reasons<'_> {
 async fn reasons<'a>(
     tx: &mut ReadTx,
     sboms: &[Vec<u8>],
-    closed: &[FindingKey],
+    closed: &[(FindingKey, ComponentNames)],
     by_advisory: &'a BTreeSet<FindingKey>,
 ) -> Result<Reasons<'a>> {
-    let versions: BTreeSet<&PackageVersion> = closed.iter().map(|key| &key.version).collect();
+    let versions: BTreeSet<&PackageVersion> = closed.iter().map(|(key, _)| &key.version).collect();
     let mut listed = BTreeSet::new();
     if versions.is_empty() || sboms.is_empty() {
         return Ok(Reasons::ByFinding { by_advisory, listed });
@@ -260,8 +302,8 @@ impl ImageChanges {
 }
 
 impl ImageChange {
-    fn nothing(image: WaitingImage) -> ImageChange {
-        ImageChange { image, removed: Vec::new(), changed: Vec::new(), is_whole: true, events: Events::default() }
+    fn nothing(image: WaitingImage, is_whole: bool) -> ImageChange {
+        ImageChange { image, removed: Vec::new(), changed: Vec::new(), is_whole, events: Events::default() }
     }
 
     async fn write(&self, tx: &mut WriteTx, contract: &Contract, now: Micros) -> Result<()> {
@@ -277,15 +319,17 @@ impl ImageChange {
             tx.execute(&sql.text, &sql.params).await?;
         }
         for part in self.changed.chunks(AT_ONCE) {
-            let columns = "repo, digest, vulnerability, package, version, state, since";
+            let columns = "repo, digest, vulnerability, package, version, state, since, component, purl";
             let mut sql = Sql::new(format!("INSERT INTO image_findings ({columns}) VALUES "));
-            for (at, (FindingKey { vulnerability, version }, state)) in part.iter().enumerate() {
+            for (at, (FindingKey { vulnerability, version }, state, names)) in part.iter().enumerate() {
                 sql.bind(if at == 0 { "(" } else { ", (" }, repo).bind(", ", digest).bind(", ", vulnerability);
                 sql.bind(", ", &version.package).bind(", ", &version.version);
-                sql.bind(", ", *state as i64).bind(", ", now).push(")");
+                sql.bind(", ", *state as i64).bind(", ", now);
+                sql.bind(", ", &names.component).bind(", ", &names.purl).push(")");
             }
             sql.push(" ON CONFLICT (repo, digest, vulnerability, package, version)");
-            sql.push(" DO UPDATE SET state = excluded.state, since = excluded.since");
+            sql.push(" DO UPDATE SET state = excluded.state, since = excluded.since,");
+            sql.push(" component = excluded.component, purl = excluded.purl");
             tx.execute(&sql.text, &sql.params).await?;
         }
         self.events.record(tx, contract, now).await?;

@@ -6,7 +6,7 @@ use bowline_contract::bowline::vulnerabilities::v1 as own;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest};
-use bowline_registry::components::{InRepo, repo_names, tags, unindexed_sboms, within};
+use bowline_registry::components::{InRepo, repo_names, tags, uncompared_components, unindexed_sboms, within};
 use bowline_store::{ReadTx, Row};
 use prost::Message as _;
 
@@ -39,7 +39,8 @@ pub(super) async fn list(
     let next_page_token = next.map(|next| page.next_token(call, None, next.text())).unwrap_or_default();
     let matches = shown(tx, call, affected).await?;
     let unindexed_sboms = unindexed_sboms(tx, &ranges).await?;
-    Ok(own::ListMatchesResponse { matches, next_page_token, unindexed_sboms })
+    let uncompared_components = uncompared_components(tx, &ranges).await?;
+    Ok(own::ListMatchesResponse { matches, next_page_token, unindexed_sboms, uncompared_components })
 }
 
 /// The matches of a page as they are shown.
@@ -53,7 +54,7 @@ async fn shown(
     let names = names(tx, &keys.iter().collect::<Vec<_>>()).await?;
     let findings = affected.iter().zip(&keys).map(|(one, key)| AssessedFinding {
         repo: &one.position.repo,
-        version: &one.component.version,
+        version: &one.component.listed.version,
         finding: finding(key, names.get(key), &one.component.name, &one.component.purl),
     });
     let findings: Vec<AssessedFinding<'_>> = findings.collect();
@@ -69,7 +70,7 @@ async fn shown(
         repo_uid: position.repo,
         digest: position.image,
         component: component.name,
-        version: component.version.version,
+        version: component.listed.version.version,
         purl: component.purl,
         sbom_digest: component.sbom_digest,
         vulnerability: stored.vulnerability,
@@ -87,7 +88,7 @@ async fn shown(
 
 impl Affected {
     fn key(&self) -> FindingKey {
-        FindingKey { vulnerability: self.stored.vulnerability.clone(), version: self.component.version.clone() }
+        FindingKey { vulnerability: self.stored.vulnerability.clone(), version: self.component.listed.version.clone() }
     }
 }
 

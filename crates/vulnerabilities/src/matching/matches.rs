@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_core::{Error, Result};
-use bowline_osv::VersionQuery;
-use bowline_registry::components::PackageVersion;
+use bowline_osv::{ComparedPackage, PackageOrigin, VersionQuery};
+use bowline_registry::components::ListedVersion;
 use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 use super::record_details::{self, RecordDetails};
@@ -22,10 +22,10 @@ const VERSIONS_WRITTEN: usize = 4;
 /// Rows that one statement writes or deletes.
 const WRITTEN_AT_ONCE: usize = 50;
 
-/// A version that waits, and its package as records name it.
+/// A version that waits, and what records are compared with.
 struct Waiting {
-    version: PackageVersion,
-    record_package: String,
+    version: ListedVersion,
+    compared: Vec<ComparedPackage>,
 }
 
 /// A record that affects a version.
@@ -44,15 +44,15 @@ type Content = (i64, i64);
 #[derive(Default)]
 pub(super) struct Changes {
     /// In order, and so are the matches.
-    versions: Vec<PackageVersion>,
+    versions: Vec<ListedVersion>,
     /// Matches that are no longer, each with the id of its record.
-    removed: Vec<(PackageVersion, String)>,
+    removed: Vec<(ListedVersion, String)>,
     added: Vec<AddedMatch>,
 }
 
 /// A match that is new, or whose record has another content.
 struct AddedMatch {
-    version: PackageVersion,
+    version: ListedVersion,
     record_id: String,
     affecting: Affecting,
     details: RecordDetails,
@@ -104,15 +104,23 @@ pub(super) async fn next(tx: &mut ReadTx) -> Result<Option<Changes>> {
     Ok(Some(changes))
 }
 
+/// Those that were never matched come first: images wait for them.
 async fn waiting(tx: &mut ReadTx) -> Result<Vec<Waiting>> {
     let hint = tx.index_hint("package_versions_waiting");
     let sql = format!(
-        "SELECT package, version, record_package FROM package_versions {hint} WHERE state <> 0 AND state = 1
-         ORDER BY package, version LIMIT $1"
+        "SELECT package, version, origin FROM package_versions {hint} WHERE state <> 0 AND state = $1
+         ORDER BY package, version, origin LIMIT $2"
     );
-    let read =
-        |row: &Row<'_>| Ok::<_, Error>(Waiting { version: PackageVersion::read(row)?, record_package: row.text(2)? });
-    tx.query(&sql, &[Value::Int(MAX_VERSIONS)], read).await
+    let mut waiting = tx.query(&sql, &[Value::Int(3), Value::Int(MAX_VERSIONS)], ListedVersion::read).await?;
+    if waiting.is_empty() {
+        waiting = tx.query(&sql, &[Value::Int(1), Value::Int(MAX_VERSIONS)], ListedVersion::read).await?;
+    }
+    let with_compared = |listed: ListedVersion| {
+        let ListedVersion { version, origin } = &listed;
+        let compared = PackageOrigin::from_text(origin).compared(&version.package, &version.version);
+        Waiting { version: listed, compared }
+    };
+    Ok(waiting.into_iter().map(with_compared).collect())
 }
 
 /// The records that affect each of these, by position and id; of several sources the newest record, as the query API has it.
@@ -122,10 +130,11 @@ async fn affecting(
     generations: &Generations,
 ) -> Result<BTreeMap<(usize, String), Affecting>> {
     let mut queries: BTreeMap<&str, Vec<(usize, VersionQuery<'_>)>> = BTreeMap::new();
-    for (index, Waiting { version, record_package }) in waiting.iter().enumerate() {
-        let Some((ecosystem, _)) = record_package.split_once('/') else { continue };
-        let query = VersionQuery::new(ecosystem, Some(&version.version));
-        queries.entry(record_package).or_default().push((index, query));
+    for (index, Waiting { compared, .. }) in waiting.iter().enumerate() {
+        for ComparedPackage { package, ecosystem, version } in compared {
+            let query = VersionQuery::new(ecosystem, Some(version));
+            queries.entry(package.as_str()).or_default().push((index, query));
+        }
     }
     let mut found: BTreeMap<(usize, String), Affecting> = BTreeMap::new();
     if queries.is_empty() {
@@ -150,7 +159,11 @@ async fn affecting(
             let content = (row.int(5)?, row.int(6)?);
             let one = Affecting { n: row.int(4)?, modified: row.int(3)?, content, fixed_version };
             let key = (*index, row.text(2)?);
-            let is_newer = |known: &Affecting| (one.modified, Reverse(one.n)) > (known.modified, Reverse(known.n));
+            // One record may be about the source package and about what is installed.
+            let is_newer = |known: &Affecting| {
+                let order = (one.modified, Reverse(one.n)).cmp(&(known.modified, Reverse(known.n)));
+                order.then_with(|| one.fixed_version.cmp(&known.fixed_version)).is_gt()
+            };
             if found.get(&key).is_none_or(is_newer) {
                 found.insert(key, one);
             }
@@ -162,16 +175,17 @@ async fn affecting(
 }
 
 /// The stored matches of these.
-async fn stored(tx: &mut ReadTx, waiting: &[Waiting]) -> Result<BTreeMap<(PackageVersion, String), (Content, Ids)>> {
-    let versions: Vec<PackageVersion> = waiting.iter().map(|waiting| waiting.version.clone()).collect();
-    let mut sql = PackageVersion::with(&versions);
+async fn stored(tx: &mut ReadTx, waiting: &[Waiting]) -> Result<BTreeMap<(ListedVersion, String), (Content, Ids)>> {
+    let versions: Vec<ListedVersion> = waiting.iter().map(|waiting| waiting.version.clone()).collect();
+    let mut sql = ListedVersion::with(&versions);
     sql.push(
-        "SELECT m.package, m.version, m.record_id, m.source, m.since, m.vulnerability, m.aliases
-         FROM wanted w CROSS JOIN package_matches m WHERE m.package = w.package AND m.version = w.version",
+        "SELECT m.package, m.version, m.origin, m.record_id, m.source, m.since, m.vulnerability, m.aliases
+         FROM wanted w CROSS JOIN package_matches m
+         WHERE m.package = w.package AND m.version = w.version AND m.origin = w.origin",
     );
     let read = |row: &Row<'_>| {
-        let (content, ids) = ((row.int(3)?, row.int(4)?), (row.text(5)?, row.text(6)?));
-        Ok::<_, Error>(((PackageVersion::read(row)?, row.text(2)?), (content, ids)))
+        let (content, ids) = ((row.int(4)?, row.int(5)?), (row.text(6)?, row.text(7)?));
+        Ok::<_, Error>(((ListedVersion::read(row)?, row.text(3)?), (content, ids)))
     };
     Ok(tx.query(&sql.text, &sql.params, read).await?.into_iter().collect())
 }
@@ -181,7 +195,7 @@ impl Changes {
     pub(super) async fn write(&self, tx: &mut WriteTx) -> Result<()> {
         let (mut removed, mut added) = (&self.removed[..], &self.added[..]);
         for versions in self.versions.chunks(VERSIONS_WRITTEN) {
-            let is_of_these = |version: &PackageVersion| versions.last().is_some_and(|last| version <= last);
+            let is_of_these = |version: &ListedVersion| versions.last().is_some_and(|last| version <= last);
             let of_these = removed.split_at(removed.partition_point(|(version, _)| is_of_these(version)));
             let new = added.split_at(added.partition_point(|added| is_of_these(&added.version)));
             write(tx, versions, of_these.0, new.0).await?;
@@ -196,8 +210,8 @@ impl Changes {
 
 async fn write(
     tx: &mut WriteTx,
-    versions: &[PackageVersion],
-    removed: &[(PackageVersion, String)],
+    versions: &[ListedVersion],
+    removed: &[(ListedVersion, String)],
     added: &[AddedMatch],
 ) -> Result<()> {
     for part in removed.chunks(WRITTEN_AT_ONCE) {
@@ -206,22 +220,22 @@ async fn write(
     for part in added.chunks(WRITTEN_AT_ONCE) {
         upsert(tx, part).await?;
     }
-    let changed = removed.iter().map(|(version, _)| version);
-    let added = added.iter().filter(|added| added.concerns_images()).map(|added| &added.version);
+    let changed = removed.iter().map(|(version, _)| &version.version);
+    let added = added.iter().filter(|added| added.concerns_images()).map(|added| &added.version.version);
     spread::note_versions(tx, &changed.chain(added).collect()).await?;
     // A version whose SBOM was deleted meanwhile still waits for its check.
-    let matched = "UPDATE package_versions SET state = 0 WHERE state = 1 AND";
-    PackageVersion::for_each(tx, matched, versions).await
+    let matched = "UPDATE package_versions SET state = 0 WHERE state IN (1, 3) AND";
+    ListedVersion::for_each(tx, matched, versions).await
 }
 
-async fn delete(tx: &mut WriteTx, matches: &[(PackageVersion, String)]) -> Result<()> {
-    let mut sql = Sql::new("WITH gone (package, version, record_id) AS (VALUES ");
-    for (at, (version, record_id)) in matches.iter().enumerate() {
+async fn delete(tx: &mut WriteTx, matches: &[(ListedVersion, String)]) -> Result<()> {
+    let mut sql = Sql::new("WITH gone (package, version, origin, record_id) AS (VALUES ");
+    for (at, (ListedVersion { version, origin }, record_id)) in matches.iter().enumerate() {
         sql.bind(if at == 0 { "(" } else { ", (" }, &version.package).bind(", ", &version.version);
-        sql.bind(", ", record_id).push(")");
+        sql.bind(", ", origin).bind(", ", record_id).push(")");
     }
-    sql.push(") DELETE FROM package_matches WHERE (package, version, record_id) IN ");
-    sql.push("(SELECT package, version, record_id FROM gone)");
+    sql.push(") DELETE FROM package_matches WHERE (package, version, origin, record_id) IN ");
+    sql.push("(SELECT package, version, origin, record_id FROM gone)");
     tx.execute(&sql.text, &sql.params).await?;
     Ok(())
 }
@@ -229,16 +243,17 @@ async fn delete(tx: &mut WriteTx, matches: &[(PackageVersion, String)]) -> Resul
 async fn upsert(tx: &mut WriteTx, matches: &[AddedMatch]) -> Result<()> {
     let mut sql = Sql::new(
         "INSERT INTO package_matches
-           (package, version, record_id, vulnerability, aliases, source, since, fixed_version, severity) VALUES ",
+           (package, version, origin, record_id, vulnerability, aliases, source, since, fixed_version, severity) VALUES ",
     );
     for (at, AddedMatch { version, record_id, affecting, details, .. }) in matches.iter().enumerate() {
-        sql.bind(if at == 0 { "(" } else { ", (" }, &version.package).bind(", ", &version.version);
+        let ListedVersion { version, origin } = version;
+        sql.bind(if at == 0 { "(" } else { ", (" }, &version.package).bind(", ", &version.version).bind(", ", origin);
         sql.bind(", ", record_id).bind(", ", &details.vulnerability).bind(", ", &details.aliases);
         sql.bind(", ", affecting.content.0).bind(", ", affecting.content.1).bind(", ", &affecting.fixed_version);
         sql.bind(", ", i64::from(details.severity as i32)).push(")");
     }
     sql.push(
-        " ON CONFLICT (package, version, record_id) DO UPDATE SET vulnerability = excluded.vulnerability,
+        " ON CONFLICT (package, version, origin, record_id) DO UPDATE SET vulnerability = excluded.vulnerability,
             aliases = excluded.aliases, source = excluded.source, since = excluded.since,
             fixed_version = excluded.fixed_version, severity = excluded.severity",
     );

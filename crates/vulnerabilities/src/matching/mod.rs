@@ -1,8 +1,9 @@
 //! Matches of the components of images with imported records of vulnerabilities.
 //!
 //! Each version of a package is matched once, however many images have it (`package_versions`, `package_matches`). The
-//! results are those of the query API of OSV for its package URL. A version is matched again when a commit of an import
-//! adds, changes or removes a record of its package, and deleted after its last SBOM.
+//! results are those of the query API of OSV for its package URL; packages of distributions are distinguished by release and
+//! source package, too (`origin`), which the task reads from the package URLs of components. A version is matched again when
+//! a commit of an import adds, changes or removes a record of its package, and deleted after its last SBOM.
 //!
 //! What an image has by its components are its findings (`image_findings`). They follow the matches: a version whose matches
 //! changed (`changed_versions`) notes the SBOMs that list it (`waiting_sboms`), these note their images (`waiting_images`),

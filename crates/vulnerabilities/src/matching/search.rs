@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bowline_core::{Error, Result, UidRange};
-use bowline_registry::components::{InRepo, PackageVersion, images};
+use bowline_registry::components::{InRepo, ListedVersion, images};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::conditions::{Conditions, MAX_PACKAGES, StoredMatch};
@@ -23,7 +23,7 @@ pub(super) struct StoredComponent {
     pub(super) sbom_digest: String,
     pub(super) name: String,
     pub(super) purl: String,
-    pub(super) version: PackageVersion,
+    pub(super) listed: ListedVersion,
     version_key: Vec<u8>,
 }
 
@@ -124,22 +124,22 @@ impl<'a> Search<'a> {
             self.last = Some(last.position.after_component());
         }
         rows.retain(|row| self.conditions.admits_version(&row.version_key));
-        let versions: BTreeSet<&PackageVersion> = rows.iter().map(|row| &row.version).collect();
-        let versions: Vec<PackageVersion> = versions.into_iter().cloned().collect();
+        let versions: BTreeSet<&ListedVersion> = rows.iter().map(|row| &row.listed).collect();
+        let versions: Vec<ListedVersion> = versions.into_iter().cloned().collect();
         let mut matched = BTreeSet::new();
         for part in versions.chunks(AT_ONCE) {
             matched.extend(self.conditions.matched(tx, part).await?);
         }
-        rows.retain(|row| matched.contains(&row.version));
+        rows.retain(|row| matched.contains(&row.listed));
         let sboms: BTreeSet<InRepo> = rows.iter().map(StoredComponent::sbom).collect();
         let images = images(tx, &sboms).await?;
         // Those of one version are held: it may have thousands.
-        let (mut version, mut matches) = (PackageVersion::default(), Vec::new());
+        let (mut listed, mut matches) = (ListedVersion::default(), Vec::new());
         for row in rows {
             let Some(images) = images.get(&row.sbom()) else { continue };
-            if row.version != version {
-                matches = self.conditions.matches(tx, &row.version).await?;
-                version = row.version.clone();
+            if row.listed != listed {
+                matches = self.conditions.matches(tx, &row.listed).await?;
+                listed = row.listed.clone();
             }
             self.add(&row, images, &matches);
             if self.affected.len() > self.size {
@@ -179,7 +179,7 @@ async fn components_of_package(
     from: &Position,
     most: usize,
 ) -> Result<Vec<StoredComponent>> {
-    let sql = "SELECT c.package, c.version, c.number, c.name, c.purl, c.version_key, i.repo, i.sbom, s.digest
+    let sql = "SELECT c.package, c.version, c.origin, c.number, c.name, c.purl, c.version_key, i.repo, i.sbom, s.digest
                FROM component_packages i CROSS JOIN components c CROSS JOIN repo_sboms s
                WHERE c.sbom = i.sbom AND c.number = i.number AND s.repo = i.repo AND s.sbom = i.sbom
                  AND i.package = $1 AND (i.repo, i.sbom, i.number) >= ($2, $4, $5) AND i.repo < $3
@@ -193,7 +193,7 @@ async fn components_of_package(
         Value::Int(most as i64),
     ];
     let read = |row: &Row<'_>| -> Result<StoredComponent> {
-        component(row, &from.package, (row.text(6)?, row.bytes(7)?), row.text(8)?)
+        component(row, &from.package, (row.text(7)?, row.bytes(8)?), row.text(9)?)
     };
     tx.query(sql, &params, read).await
 }
@@ -205,15 +205,15 @@ fn component(
     (repo, sbom): (String, Vec<u8>),
     sbom_digest: String,
 ) -> Result<StoredComponent> {
-    let position = Position { repo, sbom, number: row.int(2)?, ..Position::of_package(package) };
-    let version = PackageVersion::read(row)?;
+    let position = Position { repo, sbom, number: row.int(3)?, ..Position::of_package(package) };
+    let listed = ListedVersion::read(row)?;
     Ok(StoredComponent {
         position,
         sbom_digest,
-        name: row.text(3)?,
-        purl: row.text(4)?,
-        version,
-        version_key: row.bytes(5)?,
+        name: row.text(4)?,
+        purl: row.text(5)?,
+        listed,
+        version_key: row.bytes(6)?,
     })
 }
 
@@ -239,9 +239,10 @@ async fn components_of_sbom(
     digest: &str,
     most: usize,
 ) -> Result<Vec<StoredComponent>> {
-    let sql = "SELECT c.package, c.version, c.number, c.name, c.purl, c.version_key FROM components c
+    let sql = "SELECT c.package, c.version, c.origin, c.number, c.name, c.purl, c.version_key FROM components c
                WHERE c.sbom = $1 AND c.number >= $2 AND c.package <> ''
-                 AND EXISTS (SELECT 1 FROM package_matches m WHERE m.package = c.package AND m.version = c.version)
+                 AND EXISTS (SELECT 1 FROM package_matches m
+                             WHERE m.package = c.package AND m.version = c.version AND m.origin = c.origin)
                ORDER BY c.sbom, c.number LIMIT $3";
     let params = [Value::from(&from.sbom), Value::Int(from.number), Value::Int(most as i64)];
     let read = |row: &Row<'_>| -> Result<StoredComponent> {
