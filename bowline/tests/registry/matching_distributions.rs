@@ -70,7 +70,8 @@ async fn components_match_in_their_release_by_their_source(server: &TestServer) 
     ];
     expected.sort();
     assert_eq!(all(&operator, &org).await, (expected, json!(0)));
-    for (purl, ids) in [(LIBSSL, vec!["DEBIAN-1"]), (LIBSSL_11, vec![]), (rpm, vec!["RHSA-1"]), (ubuntu, vec!["UBUNTU-1"])]
+    for (purl, ids) in
+        [(LIBSSL, vec!["DEBIAN-1"]), (LIBSSL_11, vec![]), (rpm, vec!["RHSA-1"]), (ubuntu, vec!["UBUNTU-1"])]
     {
         assert_eq!(queried(server, purl).await, ids, "{purl}");
     }
@@ -117,8 +118,11 @@ async fn what_cannot_be_compared_is_counted_and_matches_nothing(server: &TestSer
     let purls: Vec<&str> = unknown.into_iter().chain(others).collect();
     let (image, _) = push_with(&client, &format!("{org}/app"), "1", &purls).await;
     let (same, _) = push_with(&client, &format!("{org}/same"), "1", &purls).await;
-    let records =
-        [record("DEBIAN-1", ("Debian:12", "curl"), ""), record("PYSEC-1", ("PyPI", "flask"), ""), record("ALPINE-1", ("Alpine:v3.18", "curl"), "")];
+    let records = [
+        record("DEBIAN-1", ("Debian:12", "curl"), ""),
+        record("PYSEC-1", ("PyPI", "flask"), ""),
+        record("ALPINE-1", ("Alpine:v3.18", "curl"), ""),
+    ];
     import(server, "test", &records, &[], "commit").await;
     matched(server).await;
     let operator = server.operator().await;

@@ -120,12 +120,16 @@ fn every_base_vector_of_versions_2_and_3_has_the_score_of_the_equation() {
     for version in ["CVSS:3.0", "CVSS:3.1"] {
         let vectors = all(version, &metrics);
         assert_eq!(vectors.len(), 2592);
-        vectors.iter().for_each(|vector| assert_eq!(score(vector), Some(equation_3(vector)), "{vector}"));
+        for vector in &vectors {
+            assert_eq!(score(vector), Some(equation_3(vector)), "{vector}");
+        }
     }
     let metrics = [("AV", "NAL"), ("AC", "LMH"), ("Au", "NSM"), ("C", "NPC"), ("I", "NPC"), ("A", "NPC")];
     let vectors = all("", &metrics);
     assert_eq!(vectors.len(), 729);
-    vectors.iter().for_each(|vector| assert_eq!(score(vector), Some(equation_2(vector)), "{vector}"));
+    for vector in &vectors {
+        assert_eq!(score(vector), Some(equation_2(vector)), "{vector}");
+    }
 }
 
 /// Values of each metric of version 4, base metrics first; `-` stands for a metric that is left out.
