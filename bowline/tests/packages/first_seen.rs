@@ -207,7 +207,8 @@ async fn a_version_that_was_gone_is_not_new(server: &TestServer) {
 
     // It is read that there is nothing, or less than before.
     server.clock().advance(DAY * 3);
-    let (pages, documents) = (shop.index.state().pages.clone(), shop.index.state().documents.clone());
+    let pages = shop.index.state().pages.clone();
+    let documents = shop.index.state().documents.clone();
     shop.index.state().pages.clear();
     shop.index.state().documents.clear();
     shop.repository.list(server, "lib", &["1.0.0"]);
