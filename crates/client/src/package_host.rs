@@ -59,11 +59,16 @@ async fn put(request: reqwest::RequestBuilder) -> Result<bool, ClientError> {
     })
 }
 
-/// Downloads the file at an address to a path, as the holder of a token for libraries; its SHA-256 in hex.
+/// Writes the file at an address to an open one, which has a path, as the holder of a token for libraries; its SHA-256 in hex.
 ///
 /// # Errors
-/// No response, one that ends early, the host's refusal, or the path cannot be written.
-pub async fn receive_file(http: &LazyClient, url: &str, token: &str, path: &Path) -> Result<String, ClientError> {
+/// No response, one that ends early, the host's refusal, or the file cannot be written.
+pub async fn receive_file(
+    http: &LazyClient,
+    url: &str,
+    token: &str,
+    (file, path): (&mut File, &Path),
+) -> Result<String, ClientError> {
     let request = http.get()?.get(url).bearer_auth(token).timeout(PATIENCE);
     let mut response = request.send().await.map_err(ClientError::transport)?;
     let status = response.status().as_u16();
@@ -72,7 +77,7 @@ pub async fn receive_file(http: &LazyClient, url: &str, token: &str, path: &Path
         return Err(problem(status, &body));
     }
     let failed = |source| ClientError::File { path: path.to_owned(), source };
-    let (mut file, mut context) = (File::create(path).map_err(failed)?, Context::new(&SHA256));
+    let mut context = Context::new(&SHA256);
     while let Some(chunk) = response.chunk().await.map_err(ClientError::transport)? {
         context.update(&chunk);
         file.write_all(&chunk).map_err(failed)?;

@@ -1,9 +1,10 @@
 //! `bowline libraries download`: generic files of a version, each verified by the digest that the server lists.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bowline_client::{get_document, receive_file};
+use bowline_client::{LazyClient, get_document, receive_file};
 use bowline_terminal::{note, public_url};
 use clap::Args;
 use serde::Deserialize;
@@ -82,21 +83,10 @@ pub(super) async fn run(command: DownloadCommand) -> Result<(), CliError> {
             note(&format!("{}: is there, with the same bytes\n", target.display()));
             continue;
         }
-        let failed = |source| CliError::File { path: target.clone(), source };
-        if let Some(parent) = target.parent() {
-            std::fs::create_dir_all(parent).map_err(failed)?;
-        }
         // One may take long, so each has a token of its own.
         let token = session.token(libraries).await?;
-        let partial = partial(&target);
         let address = format!("{base}/{}", address(&file.path)?);
-        let received = receive_file(&session.http, &address, &token, &partial).await;
-        let verified = received.map_err(CliError::from).and_then(|sha256| require_listed(&sha256, &file));
-        if let Err(error) = verified.and_then(|()| std::fs::rename(&partial, &target).map_err(failed)) {
-            // It may not have been created at all.
-            let _ = std::fs::remove_file(&partial);
-            return Err(error);
-        }
+        download(&session.http, (&address, &token), &file, &target).await?;
         note(&format!("{}: downloaded\n", target.display()));
     }
     Ok(())
@@ -149,11 +139,23 @@ fn is_there(target: &Path, file: &ListedFile) -> Result<bool, CliError> {
     Err(CliError::NotDownloaded { message, hint: "move it away, or choose another directory with --to" })
 }
 
-/// Where the bytes of a file are while they arrive.
-fn partial(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(".partial");
-    PathBuf::from(name)
+/// Downloads a file beside its target, where it appears once it is whole and verified, and replaces nothing.
+async fn download(
+    http: &LazyClient,
+    (address, token): (&str, &str),
+    file: &ListedFile,
+    target: &Path,
+) -> Result<(), CliError> {
+    let failed = |source| CliError::File { path: target.to_owned(), source };
+    let directory = target.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    // With the permissions of any new file: others may read it, as the mask of the process says.
+    let permissions = Permissions::from_mode(0o666);
+    let mut partial = tempfile::Builder::new().permissions(permissions).tempfile_in(directory).map_err(failed)?;
+    let sha256 = receive_file(http, address, token, (partial.as_file_mut(), target)).await?;
+    require_listed(&sha256, file)?;
+    partial.persist_noclobber(target).map_err(|error| failed(error.error))?;
+    Ok(())
 }
 
 fn require_listed(sha256: &str, file: &ListedFile) -> Result<(), CliError> {
