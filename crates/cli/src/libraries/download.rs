@@ -77,7 +77,7 @@ pub(super) async fn run(command: DownloadCommand) -> Result<(), CliError> {
     let listed: Listed = serde_json::from_value(list).map_err(|error| {
         CliError::Document(format!("the list of files of {} cannot be read: {error}", command.purl))
     })?;
-    for file in wanted(&command, listed)? {
+    for file in selected(&command, listed)? {
         let target = target(&command.to, &file.path)?;
         if is_there(&target, &file)? {
             note(&format!("{}: is there, with the same bytes\n", target.display()));
@@ -93,9 +93,9 @@ pub(super) async fn run(command: DownloadCommand) -> Result<(), CliError> {
 }
 
 /// The files to download.
-fn wanted(command: &DownloadCommand, listed: Listed) -> Result<Vec<ListedFile>, CliError> {
-    let is_wanted = |path: &String| command.paths.is_empty() || command.paths.contains(path);
-    if let Some(withheld) = listed.withheld.iter().find(|file| is_wanted(&file.path)) {
+fn selected(command: &DownloadCommand, listed: Listed) -> Result<Vec<ListedFile>, CliError> {
+    let is_selected = |path: &String| command.paths.is_empty() || command.paths.contains(path);
+    if let Some(withheld) = listed.withheld.iter().find(|file| is_selected(&file.path)) {
         let hint = "`bowline libraries why PURL` shows what decides about the version";
         return Err(CliError::NotDownloaded { message: format!("{}: {}", withheld.path, withheld.message), hint });
     }
@@ -103,7 +103,7 @@ fn wanted(command: &DownloadCommand, listed: Listed) -> Result<Vec<ListedFile>, 
     if let Some(path) = absent {
         return Err(CliError::NoFile(format!("{} has no file {path}", command.purl)));
     }
-    Ok(listed.files.into_iter().filter(|file| is_wanted(&file.path)).collect())
+    Ok(listed.files.into_iter().filter(|file| is_selected(&file.path)).collect())
 }
 
 /// Where a file goes. A path that leads out of the directory is refused, whatever the server says.
