@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, ParsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_authn::package_key::PackageSigner;
@@ -27,24 +27,30 @@ pub(crate) fn signers(document: &Value, version: &str) -> Vec<String> {
     signatures.iter().map(|signature| signature["keyid"].as_str().unwrap().to_owned()).collect()
 }
 
+/// A time as npm compares it: whole milliseconds.
+fn millis(text: &str) -> Option<i64> {
+    parse_micros(text).map(|micros| micros.div_euclid(1000))
+}
+
 /// Whether a version is signed, as npm decides it; an error if npm would refuse all packages for it.
 pub(crate) fn verified(keys: &[Value], document: &Value, version: &str) -> Result<bool, String> {
     let dist = &document["versions"][version]["dist"];
     let message = format!("{}@{version}:{}", document["name"].as_str().unwrap(), dist["integrity"].as_str().unwrap());
-    let published_at = document["time"][version].as_str().and_then(parse_micros).unwrap_or_default();
+    let published_at = millis(document["time"][version].as_str().unwrap_or("2015-01-01T00:00:00.000Z")).unwrap();
     let signatures = dist["signatures"].as_array().cloned().unwrap_or_default();
     let mut is_verified = !signatures.is_empty();
     for signature in &signatures {
         let key = keys.iter().find(|key| key["keyid"] == signature["keyid"]);
         let key = key.ok_or_else(|| format!("no key {}", signature["keyid"]))?;
-        if key["expires"].as_str().and_then(parse_micros).is_some_and(|end| published_at >= end) {
+        if key["expires"].as_str().and_then(millis).is_some_and(|end| published_at >= end) {
             return Err(format!("{} has expired", signature["keyid"]));
         }
         let der = STANDARD.decode(key["key"].as_str().unwrap()).unwrap();
         let sig = STANDARD.decode(signature["sig"].as_str().unwrap()).unwrap();
         // The point is the last part of the key.
-        let public_key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &der[der.len() - 65..]);
-        is_verified &= public_key.verify(message.as_bytes(), &sig).is_ok();
+        let public_key = ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &der[der.len() - 65..]);
+        let public_key = public_key.map_err(|error| format!("{} is no key: {error}", signature["keyid"]))?;
+        is_verified &= public_key.verify_sig(message.as_bytes(), &sig).is_ok();
     }
     Ok(is_verified)
 }

@@ -87,6 +87,40 @@ async fn signatures_and_keys_of_an_upstream_are_passed_on(server: &TestServer) {
     assert_eq!(verified(&keys(&client).await, &document, "1.0.0"), Ok(false), "{document}");
 }
 
+async fn no_upstream_ends_the_audit_of_others(server: &TestServer) {
+    let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
+    let versions = ["1.0.0", "1.1.0", "1.2.0"];
+    for version in versions {
+        index.npm_publish(server, "foo", version, 30);
+    }
+    // In one millisecond before the end of the key; without a time; with a key that is not on the curve.
+    let mut off_curve = key.public_key().to_vec();
+    *off_curve.last_mut().unwrap() ^= 1;
+    let mut off_curve = json!({ "key": STANDARD.encode(off_curve) });
+    for (member, value) in listed("off", &key, Value::Null).as_object().unwrap() {
+        if member != "key" {
+            off_curve[member] = value.clone();
+        }
+    }
+    let early = listed("early", &key, json!("2015-01-01T00:00:00.000Z"));
+    list(&index, &[listed("ends", &key, json!("2023-11-01T00:00:00.123900Z")), early, off_curve]);
+    for (version, keyid) in [("1.0.0", "ends"), ("1.1.0", "early"), ("1.2.0", "off")] {
+        sign(&index, version, &[(keyid, &key)]);
+    }
+    let mut document = index.state().documents["foo"].clone();
+    document["time"]["1.0.0"] = json!("2023-11-01T00:00:00.123400Z");
+    document["time"].as_object_mut().unwrap().remove("1.1.0");
+    index.state().documents.insert("foo".into(), document);
+    let (_, client, _) = installer(server, "acme", &index).await;
+    let (all, document) = (keys(&client).await, client.document("foo").await);
+    let ids: Vec<&str> = all.iter().map(|key| key["keyid"].as_str().unwrap()).collect();
+    assert_eq!(ids[1..], ["ends", "early"]);
+    for version in versions {
+        assert_eq!(signers(&document, version), ids[..1], "{document}");
+        assert_eq!(verified(&all, &document, version), Ok(true), "{document}");
+    }
+}
+
 async fn an_upstream_without_keys_is_signed_for(server: &TestServer) {
     let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
     index.npm_publish(server, "foo", "1.0.0", 30);
@@ -214,6 +248,7 @@ async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &Tes
 each_engine!(
     an_upstream_without_keys_is_signed_for,
     keys_of_an_upstream_outlast_it_and_are_of_one_organization,
+    no_upstream_ends_the_audit_of_others,
     no_upstream_takes_the_id_of_a_key,
     signatures_and_keys_of_an_upstream_are_passed_on,
     the_signature_is_of_the_bytes_that_are_served,

@@ -4,7 +4,8 @@ use std::fmt;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey,
+    UnparsedPublicKey,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -86,10 +87,11 @@ fn fingerprint(point: &[u8]) -> String {
     format!("SHA256:{}", STANDARD_NO_PAD.encode(sha256(&key)))
 }
 
-/// Whether bytes have the form of a public key on P-256, as SubjectPublicKeyInfo in DER.
+/// Whether bytes are a public key on P-256, as SubjectPublicKeyInfo in DER. Clients fail with a point that is not on the curve.
 pub fn is_public_key(der: &[u8]) -> bool {
     let point = der.strip_prefix(&BEFORE_POINT).unwrap_or_default();
-    point.len() == POINT && point.first() == Some(&UNCOMPRESSED)
+    let has_form = point.len() == POINT && point.first() == Some(&UNCOMPRESSED);
+    has_form && ParsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point).is_ok()
 }
 
 /// Whether a signature in DER is that of a message by the key with this public half.
@@ -124,7 +126,9 @@ mod tests {
         let der = STANDARD.decode(known).unwrap();
         assert!(is_public_key(&der));
         assert_eq!(fingerprint(&der[BEFORE_POINT.len()..]), "SHA256:DhQ8wR5APBvFHLF/+Tc+AYvPOdTpcIDqOhxsBHRwC7U");
-        for wrong in [&der[1..], &der[..90], b"", &[&der[..26], &[2; 65]].concat()] {
+        let mut off_curve = der.clone();
+        off_curve[90] ^= 1;
+        for wrong in [&der[1..], &der[..90], b"", &[&der[..26], &[2; 65]].concat(), &off_curve] {
             assert!(!is_public_key(wrong), "{wrong:?}");
         }
     }

@@ -20,6 +20,10 @@ use super::{HostClient, HostError, Hosting, Lookup, entitled, upstreams};
 use crate::ecosystems::Language;
 
 const LANGUAGE: Language = Language::JavaScript;
+/// When clients take a version to be published whose time is not known: 2015-01-01.
+const UNKNOWN_TIME: Micros = 1_420_070_400_000_000;
+/// Clients compare times in whole milliseconds, and drop what is below them.
+const MILLISECOND: Micros = 1000;
 
 /// The path of the list below the address of a registry. No package has such a name, so the list of an upstream is stored as a
 /// document beside those of packages.
@@ -130,9 +134,11 @@ impl UsableKeys {
     }
 }
 
-/// Whether a key with this end is listed, and had not ended when something was published.
+/// Whether a key with this end is listed, and had not ended when something was published, as clients compare the two.
 fn is_valid(listed: Option<&Option<Micros>>, published_at: Option<Micros>) -> bool {
-    listed.is_some_and(|end| end.zip(published_at).is_none_or(|(end, published_at)| published_at < end))
+    let millis = |micros: Micros| micros.div_euclid(MILLISECOND);
+    let published_at = millis(published_at.unwrap_or(UNKNOWN_TIME));
+    listed.is_some_and(|end| end.is_none_or(|end| published_at < millis(end)))
 }
 
 /// What documents show as signatures of the versions of a package.
@@ -218,18 +224,26 @@ mod tests {
 
     #[test]
     fn a_key_verifies_what_was_published_before_its_end() {
-        let own = BTreeMap::from([("a".to_owned(), None), ("b".to_owned(), Some(10))]);
+        let own = [("a", None), ("b", Some(10_000)), ("d", Some(UNKNOWN_TIME)), ("e", Some(UNKNOWN_TIME + 1000))];
+        let own = own.map(|(keyid, end)| (keyid.to_owned(), end)).into();
         let usable = UsableKeys { own, of_upstream: BTreeMap::from([("c".to_owned(), None)]) };
         for (keyid, published_at, verifies) in [
             ("a", None, true),
-            ("a", Some(11), true),
-            ("b", Some(9), true),
-            ("b", Some(10), false),
-            ("b", None, true),
+            ("a", Some(11_000), true),
+            ("b", Some(9_999), true),
+            ("b", Some(10_000), false),
+            ("b", None, false),
             ("c", None, false),
+            ("d", None, false),
+            ("d", Some(UNKNOWN_TIME - 1), true),
+            ("e", None, true),
+            ("e", Some(UNKNOWN_TIME + 999), true),
         ] {
             assert_eq!(usable.verify_own(keyid, published_at), verifies, "{keyid} {published_at:?}");
         }
+        // In one millisecond, an end that is later in microseconds is not later.
+        let usable = UsableKeys { own: [("a".to_owned(), Some(10_900))].into(), ..UsableKeys::default() };
+        assert!(!usable.verify_own("a", Some(10_400)) && usable.verify_own("a", Some(9_999)));
         assert!(usable.verify_upstream("c", Some(1)) && !usable.verify_upstream("a", Some(1)));
     }
 }
