@@ -214,6 +214,24 @@ async fn no_upstream_takes_the_id_of_a_key(server: &TestServer) {
     assert_eq!(verified(&all, &document, "1.0.0"), Ok(true), "{document}");
 }
 
+async fn keys_are_listed_while_upstreams_are_silent(server: &TestServer) {
+    let (index, second) = (FakeIndex::start().await, FakeIndex::start().await);
+    let (org, client, owner) = installer(server, "acme", &index).await;
+    let body =
+        json!({ "name": "second", "ecosystem": "JAVASCRIPT", "url": format!("{}/npm/", second.base), "position": 5 });
+    assert_eq!(crate::fake_index::set_upstream(&owner, &org, body).await.0, 200);
+    for index in [&index, &second] {
+        list(index, &[listed("theirs", &PackageSigner::generate().unwrap(), Value::Null)]);
+        index.state().delay = Duration::from_secs(30);
+    }
+    let listing = tokio::time::timeout(Duration::from_secs(15), keys(&client));
+    assert_eq!(listing.await.expect("an answer without those of the upstreams").len(), 1);
+    // Both were requested, once.
+    assert_eq!((index.seen(), second.seen()), (vec![format!("/npm/{LIST}")], vec![format!("/npm/{LIST}")]));
+    assert_eq!(keys(&client).await.len(), 1);
+    assert_eq!((index.seen(), second.seen()), (vec![], vec![]), "silent for some seconds");
+}
+
 async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &TestServer) {
     let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
     index.npm_publish(server, "foo", "1.0.0", 30);
@@ -247,6 +265,7 @@ async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &Tes
 
 each_engine!(
     an_upstream_without_keys_is_signed_for,
+    keys_are_listed_while_upstreams_are_silent,
     keys_of_an_upstream_outlast_it_and_are_of_one_organization,
     no_upstream_ends_the_audit_of_others,
     no_upstream_takes_the_id_of_a_key,

@@ -160,6 +160,25 @@ impl PackageHosts {
         Err(changing())
     }
 
+    /// Asks upstreams for pages at once, each once, and waits so long for all of them. A later answer is there for the next
+    /// caller; until then an upstream counts as silent.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(crate) async fn request_once(self: &Arc<Self>, asks: Vec<Ask>, budget: Duration) -> Result<(), Error> {
+        let requests = asks.into_iter().map(|ask| self.ask_within(ask, budget));
+        futures_util::future::try_join_all(requests).await.map(|_| ())
+    }
+
+    async fn ask_within(self: &Arc<Self>, ask: Ask, budget: Duration) -> Result<(), Error> {
+        let slow = ask.clone();
+        let Ok(outcome) = tokio::time::timeout(budget, self.ask(ask)).await else {
+            self.hosting.note_slow(&slow);
+            return Ok(());
+        };
+        outcome
+    }
+
     /// Asks an upstream for a page, unless that is under way; the answer is noted.
     async fn ask(self: &Arc<Self>, ask: Ask) -> Result<(), Error> {
         let flight = self.fetching.flights.lock(&format!("{} {}", ask.upstream.key(), ask.package));

@@ -16,7 +16,7 @@ use super::package::{Known, Package};
 use super::protocols::Npm;
 use super::signing::{OwnKey, VersionSigner, own_keys};
 use super::views::View;
-use super::{HostClient, HostError, Hosting, Lookup, entitled, upstreams};
+use super::{HostClient, HostError, Hosting, entitled, upstreams};
 use crate::ecosystems::Language;
 
 const LANGUAGE: Language = Language::JavaScript;
@@ -164,8 +164,43 @@ impl VersionSigning {
 }
 
 impl Hosting {
+    /// What upstreams are to be asked for before keys are listed: those of the organization whose list is not known, or is old. Each
+    /// is in it once.
+    ///
+    /// # Errors
+    /// The caller may not read there.
+    pub async fn key_requests(
+        &self,
+        client: &HostClient,
+        path: Option<&str>,
+    ) -> std::result::Result<Vec<Ask>, HostError> {
+        let of = (self.clone(), client.clone(), path.map(str::to_owned));
+        let read = self.pipeline.db.read(move |tx| {
+            let (hosting, client, path) = of.clone();
+            Box::pin(async move {
+                let organization = View::open::<Npm>(tx, &client, path.as_deref()).await?.scope.root();
+                let mut requests = Vec::new();
+                if !entitled::has_upstreams(tx, &hosting.pipeline.settings, &organization, LANGUAGE).await? {
+                    return Ok(requests);
+                }
+                for row in upstreams::of_organization(tx, organization.as_str()).await? {
+                    if row.language != LANGUAGE {
+                        continue;
+                    }
+                    let head = documents::find_head(tx, &row.uid, SIGNING_KEYS).await?;
+                    if let Known::Unasked(head) = Known::of(&hosting, &row.uid, SIGNING_KEYS, head, client.now()) {
+                        let upstream = UpstreamAccess::of(&row, &hosting.pipeline.vault)?;
+                        requests.push(Ask::new(upstream, (LANGUAGE, SIGNING_KEYS), head));
+                    }
+                }
+                Ok::<_, HostError>(requests)
+            })
+        });
+        read.await
+    }
+
     /// The keys that verify signatures of what a view shows: those of this server, and those of the upstreams of the
-    /// organization, each asked like for a package. One that does not answer, or lists none, has none here either.
+    /// organization as they listed them last. One that lists none, or did not answer for a week, has none here either.
     ///
     /// # Errors
     /// The caller may not read there.
@@ -173,28 +208,17 @@ impl Hosting {
         &self,
         client: &HostClient,
         path: Option<&str>,
-    ) -> std::result::Result<Lookup<Vec<ListedKey>>, HostError> {
+    ) -> std::result::Result<Vec<ListedKey>, HostError> {
         let of = (self.clone(), client.clone(), path.map(str::to_owned));
         let read = self.pipeline.db.read(move |tx| {
             let (hosting, client, path) = of.clone();
             Box::pin(async move {
                 let organization = View::open::<Npm>(tx, &client, path.as_deref()).await?.scope.root();
-                let (settings, now) = (&hosting.pipeline.settings, client.now());
                 let own = own_keys(tx).await?;
-                if !entitled::has_upstreams(tx, settings, &organization, LANGUAGE).await? {
-                    return Ok(Lookup::Here(merged(&own, &[])));
+                if !entitled::has_upstreams(tx, &hosting.pipeline.settings, &organization, LANGUAGE).await? {
+                    return Ok(merged(&own, &[]));
                 }
-                for row in upstreams::of_organization(tx, organization.as_str()).await? {
-                    if row.language != LANGUAGE {
-                        continue;
-                    }
-                    let head = documents::find_head(tx, &row.uid, SIGNING_KEYS).await?;
-                    if let Known::Unasked(head) = Known::of(&hosting, &row.uid, SIGNING_KEYS, head, now) {
-                        let upstream = UpstreamAccess::of(&row, &hosting.pipeline.vault)?;
-                        return Ok(Lookup::Ask(Box::new(Ask::new(upstream, (LANGUAGE, SIGNING_KEYS), head))));
-                    }
-                }
-                Ok::<_, HostError>(Lookup::Here(merged(&own, &of_upstreams(tx, &organization, now).await?)))
+                Ok::<_, HostError>(merged(&own, &of_upstreams(tx, &organization, client.now()).await?))
             })
         });
         read.await

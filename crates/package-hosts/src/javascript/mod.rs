@@ -13,6 +13,7 @@ pub(crate) mod upstream_documents;
 mod upstream_keys;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -33,6 +34,8 @@ use documents::Form;
 
 pub(crate) use target::Target;
 
+/// How long a request for keys waits for the lists of upstreams, all at once.
+const KEYS_BUDGET: Duration = Duration::from_secs(5);
 /// What npm prints beside a response.
 const NOTICE: HeaderName = HeaderName::from_static("npm-notice");
 
@@ -154,8 +157,9 @@ impl PackageHosts {
 
     /// The keys that signatures of what the caller sees are verified with.
     async fn javascript_keys(self: &Arc<Self>, client: &HostClient, scope: Option<&str>) -> Result<Response, Refused> {
-        let keys = self.until_here(|| self.hosting.javascript_keys(client, scope)).await?;
-        Ok(json_text(documents::keys(keys)?))
+        let requests = self.hosting.key_requests(client, scope).await?;
+        self.request_once(requests, KEYS_BUDGET).await?;
+        Ok(json_text(documents::keys(self.hosting.javascript_keys(client, scope).await?)?))
     }
 
     /// What is attested of a version, with who signed it where that was verified.
