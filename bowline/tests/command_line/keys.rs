@@ -27,9 +27,18 @@ async fn on(server: &TestServer, arguments: &[&str]) -> Output {
     run(&server.data_dir(), &[arguments, &storage].concat()).await
 }
 
+/// The keys for tokens of a list.
 fn keys(output: &Output) -> Vec<Value> {
+    all_keys(output).into_iter().filter(|key| !is_of_packages(key)).collect()
+}
+
+fn all_keys(output: &Output) -> Vec<Value> {
     let list: Value = serde_json::from_str(&ended(output, 0)).expect("JSON");
     list.as_array().expect("a list").clone()
+}
+
+fn is_of_packages(key: &Value) -> bool {
+    key["kid"].as_str().expect("a key id").starts_with("SHA256:")
 }
 
 fn algorithm_of(token: &str) -> String {
@@ -173,7 +182,20 @@ async fn keys_of_packages_are_rotated_and_revoked(engine: Engine) {
     let again = on(&server, &["keys", "revoke", kid]).await;
     ended(&again, 2);
     assert!(text(&again.stderr).contains("for packages"), "{}", text(&again.stderr));
-    assert_eq!(keys(&on(&server, &["keys", "list", "-o", "json"]).await).len(), 1, "keys for tokens alone");
+    ended(&on(&server, &["keys", "rotate", "--packages"]).await, 0);
+    let mut listed = all_keys(&on(&server, &["keys", "list", "-o", "json"]).await);
+    listed.retain(is_of_packages);
+    let states: Vec<&str> = listed.iter().map(|key| key["state"].as_str().expect("a state")).collect();
+    assert_eq!(states, ["signs packages", "verifies packages", "verifies packages"], "{listed:?}");
+    // All of them go with those of tokens.
+    let revoked = ended(&on(&server, &["keys", "revoke", "--all"]).await, 0);
+    for key in &listed {
+        assert!(revoked.contains(&format!("{} is revoked", key["kid"].as_str().expect("a key id"))), "{revoked}");
+    }
+    let all = all_keys(&on(&server, &["keys", "list", "-o", "json"]).await);
+    let states: Vec<&str> = all.iter().map(|key| key["state"].as_str().expect("a state")).collect();
+    assert!(matches!(states.as_slice(), ["signs", "signs packages"]), "{all:?}");
+    assert!(all.iter().all(|key| !listed.contains(key)), "{all:?}");
     server.stop().await;
 }
 

@@ -136,7 +136,7 @@ async fn what_was_published_before_is_signed(server: &TestServer) {
 }
 
 /// Makes another key the one that signs.
-async fn rotate(server: &TestServer) {
+pub(crate) async fn rotate(server: &TestServer) {
     let (parts, now) = (server.server().parts(), server.clock().now());
     let wrapping = parts.storage.wrapping_key.as_bytes().to_vec();
     let written = parts.storage.db.write(move |tx| {
@@ -171,22 +171,32 @@ async fn a_key_that_was_replaced_verifies_what_it_signed(server: &TestServer) {
     assert_eq!(number(server, sealed).await, 1, "the private half of the old one is gone");
 }
 
+/// Removes a key; how many versions that transaction leaves without a signature.
+pub(crate) async fn remove(server: &TestServer, kid: &str) -> i64 {
+    let (kid, now) = (kid.to_owned(), server.clock().now());
+    let written = server.server().parts().storage.db.write(move |tx| {
+        let kid = kid.clone();
+        Box::pin(async move {
+            assert!(signing::remove_key(tx, &kid, now).await?);
+            let sql = "SELECT count(*) FROM hosted_manifests WHERE signature IS NULL";
+            tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await
+        })
+    });
+    written.await.unwrap().unwrap()
+}
+
 async fn what_a_removed_key_signed_is_signed_again(server: &TestServer) {
     let (_, client) = npm_publisher(server, "acme").await;
     client.npm_publish("foo", "1.0.0", "latest").await;
     let removed = keys(&client).await[0]["keyid"].as_str().unwrap().to_owned();
     rotate(server).await;
-    let kid = removed.clone();
-    let written = server.server().parts().storage.db.write(move |tx| {
-        let kid = kid.clone();
-        Box::pin(async move { signing::remove_key(tx, &kid).await })
-    });
-    assert!(written.await.unwrap());
+    assert_eq!(remove(server, &removed).await, 0, "what it signed is forgotten later, so that the removal is short");
     let listed = keys(&client).await;
     assert!(listed.len() == 1 && listed[0]["keyid"] != json!(removed), "{listed:?}");
     assert_eq!(verified(&listed, &client.document("foo").await, "1.0.0"), Ok(true), "signed as it is sent");
     server.server().parts().package_hosts.sign_unsigned().await.unwrap();
     assert_eq!(number(server, "SELECT count(*) FROM hosted_manifests WHERE signature IS NULL").await, 0);
+    assert_eq!(number(server, "SELECT count(*) FROM package_signing_keys").await, 1, "nothing is left of it");
     tamper(server, "UPDATE package_repositories SET revision = revision + 1").await;
     let document = client.document("foo").await;
     assert_eq!(verified(&listed, &document, "1.0.0"), Ok(true));

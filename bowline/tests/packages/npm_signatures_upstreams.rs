@@ -9,7 +9,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::fake_index::FakeIndex;
-use crate::npm_signatures::{keys, signers, verified};
+use crate::npm_signatures::{keys, remove, rotate, signers, verified};
 use crate::support::*;
 
 const MINUTES: Duration = Duration::from_secs(301);
@@ -232,6 +232,30 @@ async fn keys_are_listed_while_upstreams_are_silent(server: &TestServer) {
     assert_eq!((index.seen(), second.seen()), (vec![], vec![]), "silent for some seconds");
 }
 
+async fn documents_are_signed_again_after_a_key_was_removed(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.npm_publish(server, "foo", "1.0.0", 30);
+    let (_, client, _) = installer(server, "acme", &index).await;
+    client.document("foo").await;
+    let removed = keys(&client).await[0]["keyid"].as_str().unwrap().to_owned();
+    let with_tags = "SELECT count(*) FROM upstream_documents WHERE etag <> ''";
+    assert_eq!(number(server, with_tags).await, 1);
+    rotate(server).await;
+    remove(server, &removed).await;
+    server.server().parts().package_hosts.sign_unsigned().await.unwrap();
+    assert_eq!(number(server, with_tags).await, 0, "requested whole next");
+    let signed = signatures(&client.document("foo").await, "1.0.0");
+    assert_ne!(signed[0]["keyid"], json!(removed));
+    server.clock().advance(MINUTES);
+    let (listed, first) = (keys(&client).await, client.document("foo").await);
+    assert_eq!(verified(&listed, &first, "1.0.0"), Ok(true));
+    assert_eq!(number(server, with_tags).await, 1);
+    // Stored now: a document that is made again has it.
+    index.npm_publish(server, "foo", "1.1.0", 1);
+    server.clock().advance(MINUTES);
+    assert_eq!(client.document("foo").await["versions"]["1.0.0"], first["versions"]["1.0.0"]);
+}
+
 async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &TestServer) {
     let (index, key) = (FakeIndex::start().await, PackageSigner::generate().unwrap());
     index.npm_publish(server, "foo", "1.0.0", 30);
@@ -265,6 +289,7 @@ async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &Tes
 
 each_engine!(
     an_upstream_without_keys_is_signed_for,
+    documents_are_signed_again_after_a_key_was_removed,
     keys_are_listed_while_upstreams_are_silent,
     keys_of_an_upstream_outlast_it_and_are_of_one_organization,
     no_upstream_ends_the_audit_of_others,

@@ -1,11 +1,14 @@
 //! Signed statements about files: verified while a file is published, and served to those who verify them again.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bowline_core::Error;
 use bowline_libraries::hosting::{FileAttestation, SubjectDigest, TrustedRoot};
 use bowline_packages::Attestation;
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set};
@@ -28,7 +31,7 @@ impl PackageHosts {
         read: impl FnOnce() -> Result<Vec<Attestation>, String> + Send + 'static,
         subject: SubjectDigest,
     ) -> Result<Vec<FileAttestation>, Refused> {
-        let verifying = self.in_turn(move |root| {
+        let verifying = self.in_turn(&self.archives, move |root| {
             let attestations = read().map_err(|why| line(&why))?;
             if attestations.iter().map(|attestation| attestation.document.len()).sum::<usize>() > STATEMENTS {
                 return Err(format!("the attestations have more than {STATEMENTS} bytes"));
@@ -38,14 +41,15 @@ impl PackageHosts {
         verifying.await?.map_err(Refused::bad)
     }
 
-    /// Does work with statements of others, which take memory and signatures processor time: on a thread that may wait, and not
-    /// on many. It is given the trusted root, if there is one.
+    /// Does work with statements of others, which take memory and signatures processor time: on a thread that may wait, in a turn
+    /// of some, of which readers have others than publishers. It is given the trusted root, if there is one.
     pub(crate) async fn in_turn<T: Send + 'static>(
         &self,
+        turns: &Arc<Semaphore>,
         work: impl FnOnce(Option<&TrustedRoot>) -> T + Send + 'static,
     ) -> Result<T, Refused> {
         let root = self.trusted_root.clone();
-        let turn = self.archives.clone().acquire_owned().await.map_err(Error::internal)?;
+        let turn = turns.clone().acquire_owned().await.map_err(Error::internal)?;
         let working = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             work(root.as_deref())

@@ -132,6 +132,21 @@ fn changing() -> HostError {
     HostError::Upstream("the upstreams change faster than they can be read: try again".into())
 }
 
+/// Room of a quota for an organization, which is waited for.
+pub(crate) async fn waited(quota: &Arc<Quota<String>>, organization: &str) -> Result<Lease<String>, Error> {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        if let Ok(slot) = quota.take(Some(organization.to_owned()), 1) {
+            return Ok(slot);
+        }
+        if tokio::time::Instant::now() >= until {
+            let text = "too many packages are on their way from upstreams: try again in a few seconds";
+            return Err(Error::new(Reason::RateLimited, text));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 impl Fetching {
     pub(crate) fn new(client: GuardedClient) -> Fetching {
         Fetching {
@@ -209,17 +224,7 @@ impl PackageHosts {
 
     /// Room for a request to an upstream, which is waited for: installers do not try again after a 429.
     pub(crate) async fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
-        let until = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            if let Ok(slot) = self.fetching.slots.take(Some(organization.to_owned()), 1) {
-                return Ok(slot);
-            }
-            if tokio::time::Instant::now() >= until {
-                let text = "too many packages are on their way from upstreams: try again in a few seconds";
-                return Err(Error::new(Reason::RateLimited, text));
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        waited(&self.fetching.slots, organization).await
     }
 
     /// Looks for a file until it is here, or, if the client can take it so, its bytes arrive.

@@ -49,6 +49,12 @@ use targets::Target;
 
 /// Archives that are read at the same time: they are unpacked on blocking threads, which others need too.
 const ARCHIVES: usize = 2;
+/// Statements about files of upstreams that are verified for readers at the same time.
+const STATEMENTS: usize = 2;
+/// Documents of npm's upstreams that are signed at the same time, and those of one organization: some have 100,000 versions,
+/// which take seconds.
+const SIGNED: usize = 4;
+const SIGNED_BY_ORGANIZATION: usize = 2;
 
 /// Whole packages that are read at the same time without being kept: they may have thousands of versions.
 const WHOLE: usize = 8;
@@ -64,6 +70,8 @@ pub struct PackageHosts {
     exchange: CredentialExchange,
     issuing: Arc<Exchange>,
     archives: Arc<Semaphore>,
+    statements: Arc<Semaphore>,
+    signing: Arc<Quota<String>>,
     whole: Semaphore,
     documents: Arc<Quota<String>>,
     fetching: Fetching,
@@ -88,6 +96,7 @@ impl PackageHosts {
         let exchange =
             CredentialExchange::new(pipeline.clone(), pipeline.settings.libraries_audience.clone(), Surface::Packages);
         let (archives, fetching) = (Arc::new(Semaphore::new(ARCHIVES)), Fetching::new(client));
+        let (statements, signing) = (Arc::new(Semaphore::new(STATEMENTS)), Quota::new(SIGNED, SIGNED_BY_ORGANIZATION));
         let (whole, documents) = (Semaphore::new(WHOLE), Quota::new(DOCUMENTS, DOCUMENTS_BY_CALLER));
         PackageHosts {
             hosting,
@@ -96,6 +105,8 @@ impl PackageHosts {
             exchange,
             issuing,
             archives,
+            statements,
+            signing,
             whole,
             documents,
             fetching,
@@ -118,11 +129,13 @@ impl PackageHosts {
         Ok(())
     }
 
-    /// Signs the versions that groups published before versions were signed, in short steps. Call it every few seconds.
+    /// Signs the versions that groups published before versions were signed, or that a removed key signed, in short steps. Call it
+    /// every few seconds.
     ///
     /// # Errors
     /// Those of the database.
     pub async fn sign_unsigned(&self) -> bowline_core::Result<()> {
+        self.hosting.forget_removed_keys().await?;
         while self.hosting.sign_some().await? {}
         Ok(())
     }

@@ -46,7 +46,7 @@ impl PackageHosts {
         read: impl FnOnce(&UpstreamStatements) -> Result<(Vec<Attestation>, T), String> + Send + 'static,
     ) -> Result<(Vec<FileAttestation>, T), Refused> {
         let refused = format!("the upstream {} has statements about {} that are not served", of.upstream, of.file);
-        let verifying = self.in_turn(move |root| {
+        let verifying = self.in_turn(&self.statements, move |root| {
             let (attestations, more) = read(&of)?;
             let subject = subject(&of.digest)?;
             let certified = attestations.into_iter().map(|attestation| certified(attestation, root, &subject));

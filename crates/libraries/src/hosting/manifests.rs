@@ -108,11 +108,14 @@ pub(super) async fn set_signature(tx: &mut WriteTx, of: &UnsignedVersion, signat
     Ok(())
 }
 
-/// Has the versions that a key signed signed again.
-pub(super) async fn forget_signatures(tx: &mut WriteTx, keyid: &str) -> Result<()> {
-    let sql = "UPDATE hosted_manifests SET signature_keyid = '', signature = NULL WHERE signature_keyid = $1";
-    tx.execute(sql, &[Value::from(keyid)]).await?;
-    Ok(())
+/// Forgets the signatures by a key of some versions, which are signed again then; how many there were.
+pub(super) async fn forget_signatures(tx: &mut WriteTx, keyid: &str, limit: i64) -> Result<u64> {
+    // The second condition is that of the index.
+    let sql = "UPDATE hosted_manifests SET signature_keyid = '', signature = NULL
+               WHERE (repository, package, sort_key) IN (
+                 SELECT repository, package, sort_key FROM hosted_manifests
+                 WHERE signature_keyid = $1 AND signature_keyid <> '' LIMIT $2)";
+    Ok(tx.execute(sql, &[Value::from(keyid), Value::Int(limit)]).await?)
 }
 
 /// Stores the manifest of a new version. One of Cargo has no signature.

@@ -17,10 +17,12 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::documents::{self, Ask, DocumentRow};
 use super::packed::PackedManifests;
+use super::signing_keys::ListedKey;
 use super::{Hosting, manifests};
 use crate::base64_of_hex;
+use crate::ecosystems::Language;
 
-/// Versions that one step signs.
+/// Versions that one step signs, or forgets signatures of; documents that one step has requested whole again.
 const AT_ONCE: i64 = 200;
 
 /// A key of this server as it is stored.
@@ -46,9 +48,10 @@ pub fn context(keyid: &str) -> String {
     format!("package signing key {keyid}")
 }
 
-/// All keys of this server, the newest first.
+/// All keys of this server, the newest first, without those that were removed.
 pub(super) async fn own_keys(tx: &mut ReadTx) -> Result<Vec<OwnKey>> {
-    let sql = "SELECT keyid, public_key, sealed, expires_at FROM package_signing_keys ORDER BY generation DESC";
+    let sql = "SELECT keyid, public_key, sealed, expires_at FROM package_signing_keys WHERE removed_at IS NULL
+               ORDER BY generation DESC";
     let read = |row: &Row<'_>| {
         let (keyid, public_key, sealed) = (row.text(0)?, row.bytes(1)?, row.bytes(2)?);
         Ok::<_, Error>(OwnKey { keyid, public_key, sealed, expires_at: row.opt_int(3)? })
@@ -68,7 +71,8 @@ pub async fn replace_key(
 ) -> Result<()> {
     let sealed = wrapping.seal(&context(key.id()), &key.to_pkcs8().map_err(Error::internal)?);
     let nothing: &[u8] = &[];
-    let sql = "UPDATE package_signing_keys SET sealed = $1, expires_at = $2 WHERE expires_at IS NULL";
+    let sql = "UPDATE package_signing_keys SET sealed = $1, expires_at = $2
+               WHERE expires_at IS NULL AND removed_at IS NULL";
     tx.execute(sql, &[Value::from(nothing), Value::Int(now)]).await?;
     let sql = "SELECT coalesce(max(generation), 0) FROM package_signing_keys";
     let last = tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
@@ -85,16 +89,25 @@ pub async fn replace_key(
     Ok(())
 }
 
-/// Removes a key that leaked, so that nothing it signed verifies any more: what groups published is signed again in steps, and
-/// what comes from upstreams when it is sent. False if there is no such key. Another one must sign if it was the one that did.
+/// Removes a key that leaked, so that nothing it signed verifies any more. It is one row alone, so that it commits while others
+/// publish: what it signed is forgotten in steps afterwards, and until then signed again when it is sent. False if there is no such
+/// key. Another one must sign if it was the one that did.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn remove_key(tx: &mut WriteTx, keyid: &str) -> Result<bool> {
-    let params = [Value::from(keyid)];
-    let removed = tx.execute("DELETE FROM package_signing_keys WHERE keyid = $1", &params).await?;
-    manifests::forget_signatures(tx, keyid).await?;
-    Ok(removed > 0)
+pub async fn remove_key(tx: &mut WriteTx, keyid: &str, now: Micros) -> Result<bool> {
+    let nothing: &[u8] = &[];
+    let sql = "UPDATE package_signing_keys SET public_key = $2, sealed = $2, removed_at = $3
+               WHERE keyid = $1 AND removed_at IS NULL";
+    Ok(tx.execute(sql, &[Value::from(keyid), Value::from(nothing), Value::Int(now)]).await? > 0)
+}
+
+/// The keys of this server as clients are told of them, the newest first.
+///
+/// # Errors
+/// Those of the database.
+pub async fn listed(tx: &mut ReadTx) -> Result<Vec<ListedKey>> {
+    Ok(own_keys(tx).await?.iter().map(ListedKey::from).collect())
 }
 
 /// Whether a key of this server signs packages now.
@@ -201,7 +214,7 @@ impl Hosting {
     /// What signs the versions of a document that an upstream is asked for.
     ///
     /// # Errors
-    /// Those of the database. INTERNAL: what is stored is damaged.
+    /// Those of the database. INTERNAL: the key does not open.
     pub async fn document_signer(&self, ask: &Ask) -> Result<DocumentSigner> {
         let of = (self.clone(), ask.upstream.uid.clone(), ask.package.clone());
         let read = self.pipeline.db.read(move |tx| {
@@ -218,10 +231,60 @@ impl Hosting {
         // Long documents take a while to unpack.
         let reading = tokio::task::spawn_blocking(move || {
             let files = document.as_ref().map(DocumentRow::upstream_files).unwrap_or_default();
-            signer.before = signatures(&keys, files, &packed)?;
-            Ok(signer)
+            // The new document takes the place of a damaged one, which must not hinder that.
+            signer.before = signatures(&keys, files, &packed).unwrap_or_else(|error| {
+                tracing::warn!(package = signer.package, %error, "stored document of an upstream unreadable; all its versions are signed again");
+                HashMap::new()
+            });
+            signer
         });
-        reading.await.map_err(Error::internal)?
+        reading.await.map_err(Error::internal)
+    }
+
+    /// Forgets what removed keys signed, in short steps: versions of groups are signed again by `sign_some`, and documents of
+    /// upstreams when they are requested next, whole.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn forget_removed_keys(&self) -> Result<()> {
+        let sql = "SELECT keyid FROM package_signing_keys WHERE removed_at IS NOT NULL ORDER BY generation";
+        let read = |row: &Row<'_>| row.text(0).map_err(Error::from);
+        let removed = self.pipeline.db.read(move |tx| Box::pin(async move { tx.query(sql, &[], read).await })).await?;
+        for keyid in &removed {
+            while self.forget_some(keyid).await? > 0 {}
+        }
+        if removed.is_empty() {
+            return Ok(());
+        }
+        // Begun again after a failure: the keys stay until all is done.
+        let mut after = Some((String::new(), String::new()));
+        while let Some(last) = after {
+            let written = self.pipeline.db.write(move |tx| {
+                let last = last.clone();
+                Box::pin(async move { documents::request_whole(tx, Language::JavaScript, last, AT_ONCE).await })
+            });
+            after = written.await?;
+        }
+        let written = self.pipeline.db.write(move |tx| {
+            let removed = removed.clone();
+            Box::pin(async move {
+                for keyid in &removed {
+                    let sql = "DELETE FROM package_signing_keys WHERE keyid = $1 AND removed_at IS NOT NULL";
+                    tx.execute(sql, &[Value::from(keyid)]).await?;
+                }
+                Ok::<_, Error>(())
+            })
+        });
+        written.await
+    }
+
+    async fn forget_some(&self, keyid: &str) -> Result<u64> {
+        let keyid = keyid.to_owned();
+        let written = self.pipeline.db.write(move |tx| {
+            let keyid = keyid.clone();
+            Box::pin(async move { manifests::forget_signatures(tx, &keyid, AT_ONCE).await })
+        });
+        written.await
     }
 
     /// Signs some versions that groups published before versions were signed. False if there is nothing to sign.

@@ -50,13 +50,21 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
     let body = fetching::page(opened).await?;
     let package = ask.package.clone();
-    let signer = hosts.hosting.document_signer(ask).await.map_err(|error| error.to_string())?;
+    // Taken before what was stored is read, so that few documents are in memory. Turns for archives, which publishers of all
+    // organizations wait for, are for reading alone.
+    let signing = fetching::waited(&hosts.signing, ask.upstream.organization()).await.map_err(|why| why.to_string())?;
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        read(&body, &url, &package, |version, sha512| signer.sign(version, sha512).map(Some))
+        read(&body, &url, &package)
     });
-    let read = reading.await.map_err(|error| error.to_string())??;
+    let (read, manifests) = reading.await.map_err(|error| error.to_string())??;
+    let signer = hosts.hosting.document_signer(ask).await.map_err(|error| error.to_string())?;
+    let packing = tokio::task::spawn_blocking(move || {
+        let _signing = signing;
+        signed(read, manifests, |version, sha512| signer.sign(version, sha512).map(Some))
+    });
+    let read = packing.await.map_err(|error| error.to_string())??;
     Ok(Answer::Document(NewDocument { etag, last_modified, ..read }))
 }
 
@@ -177,13 +185,8 @@ fn signatures(dist: &Value, sha512: &[u8]) -> String {
     signatures.map(Value::to_string).unwrap_or_default()
 }
 
-/// What a document says of a package, with a signature of each version by its SHA-512 in hex.
-fn read(
-    body: &[u8],
-    base: &Url,
-    package: &str,
-    sign: impl Fn(&str, &str) -> bowline_core::Result<Option<OwnSignature>>,
-) -> Result<NewDocument, String> {
+/// What a document says of a package, and of its versions one for each file.
+fn read(body: &[u8], base: &Url, package: &str) -> Result<(NewDocument, Vec<UpstreamManifest>), String> {
     let document: Document =
         serde_json::from_slice(body).map_err(|error| format!("the document does not parse: {error}"))?;
     if document.name != package {
@@ -203,11 +206,22 @@ fn read(
         let Some(url) = address(&file.url, base) else { continue };
         let upload_micros = time(&file.version).max(0);
         let name = format!("{unscoped}-{}.tgz", file.version);
-        let own_signature = sign(&manifest.version, &file.sha512).map_err(|error| error.to_string())?;
-        manifests.push(UpstreamManifest { own_signature, ..manifest });
+        manifests.push(manifest);
         files.push(UpstreamFile { name, url, upload_micros, ..file });
     }
     new.document = UpstreamDocument { files, tags, ..UpstreamDocument::default() };
+    Ok((new, manifests))
+}
+
+/// A document with what is said of its versions, each of which is signed by its SHA-512 in hex.
+fn signed(
+    mut new: NewDocument,
+    mut manifests: Vec<UpstreamManifest>,
+    sign: impl Fn(&str, &str) -> bowline_core::Result<Option<OwnSignature>>,
+) -> Result<NewDocument, String> {
+    for (manifest, file) in manifests.iter_mut().zip(&new.document.files) {
+        manifest.own_signature = sign(&manifest.version, &file.sha512).map_err(|error| error.to_string())?;
+    }
     new.manifests = PackedManifests::pack(&UpstreamManifests { manifests }).map_err(|error| error.to_string())?;
     Ok(new)
 }
@@ -272,7 +286,8 @@ mod tests {
                 "1.9": version(json!({})),
             },
         });
-        let new = read(document.to_string().as_bytes(), &base(), "@a/b", |_, _| Ok(None)).expect("a document");
+        let (new, manifests) = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
+        let new = signed(new, manifests, |_, _| Ok(None)).expect("a document");
         let names: Vec<&str> = new.document.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(names, ["b-1.0.0.tgz", "b-1.1.0.tgz"]);
         let first = &new.document.files[0];
@@ -307,7 +322,7 @@ mod tests {
     #[test]
     fn what_is_no_document_is_refused() {
         for text in ["{", "[]", "{\"name\":\"other\"}", "{\"name\":\"@a/b\",\"versions\":[]}", "{}"] {
-            assert!(read(text.as_bytes(), &base(), "@a/b", |_, _| Ok(None)).is_err(), "{text}");
+            assert!(read(text.as_bytes(), &base(), "@a/b").is_err(), "{text}");
         }
     }
 
@@ -318,7 +333,7 @@ mod tests {
             (json!({ "name": "@a/b", "time": { "unpublished": {} } }), true),
             (json!({ "name": "@a/b", "versions": { "1.0.0": version(json!({})) } }), false),
         ] {
-            let new = read(document.to_string().as_bytes(), &base(), "@a/b", |_, _| Ok(None)).expect("a document");
+            let (new, _) = read(document.to_string().as_bytes(), &base(), "@a/b").expect("a document");
             assert_eq!(new.is_quarantined, wanted, "{document}");
         }
     }

@@ -7,6 +7,7 @@ use bowline_authn::package_key::is_public_key;
 use bowline_core::{Micros, rfc3339};
 use bowline_libraries::hosting::{Answer, Ask, NewDocument, PackageSigningKey, UpstreamDocument};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::documents::KEY_TYPE;
 use crate::PackageHosts;
@@ -33,7 +34,8 @@ pub(super) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
 #[derive(Deserialize)]
 #[serde(expecting = "a list of keys as an object")]
 struct KeyDocument {
-    keys: Vec<KeyEntry>,
+    /// Read one by one: an odd one does not take the others with it.
+    keys: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +80,8 @@ fn read(body: &[u8]) -> Result<Vec<PackageSigningKey>, String> {
         return Err(format!("the list of signing keys has more than {KEYS}"));
     }
     let mut keys: Vec<PackageSigningKey> = Vec::new();
-    for key in list.keys.iter().filter_map(KeyEntry::usable) {
+    let entries = list.keys.into_iter().filter_map(|entry| serde_json::from_value::<KeyEntry>(entry).ok());
+    for key in entries.filter_map(|entry| entry.usable()) {
         if !keys.iter().any(|known| known.keyid == key.keyid) {
             keys.push(key);
         }
@@ -88,7 +91,7 @@ fn read(body: &[u8]) -> Result<Vec<PackageSigningKey>, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -112,6 +115,9 @@ mod tests {
             key("c", json!({ "expires": "2025-01-29" })),
             key("a", json!({ "expires": "2025-01-29" })),
             key("d", json!({ "expires": "soon" })),
+            json!(7),
+            key("d", json!({ "expires": 7 })),
+            json!({ "keyid": "d" }),
             key("e", json!({ "scheme": "rsa" })),
             key("f", json!({ "keytype": "rsa" })),
             key("g", json!({ "key": "AAAA" })),
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_no_list_is_refused() {
-        for text in ["", "[]", "{}", "{\"keys\":[7]}", "<html>"] {
+        for text in ["", "[]", "{}", "{\"keys\":7}", "<html>"] {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }
         let many: Vec<Value> = (0..=KEYS).map(|number| key(&number.to_string(), json!({}))).collect();

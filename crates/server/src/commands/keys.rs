@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::commands::print;
 use crate::error::StartError;
+use crate::keys::packages::RevokedPackageKeys;
 use crate::keys::{self, Schedule, Which};
 use crate::options::TokenAlgorithm;
 use crate::storage::{Storage, read_key, sync_directory, write_key};
@@ -60,11 +61,11 @@ pub struct RotateCommand {
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
 pub struct RevokeCommand {
-    /// Id of the key, as bowline keys list shows it, or as the list of npm's registry does: SHA256:...
+    /// Id of the key, as bowline keys list shows it: SHA256:... for one of packages
     // Some ids begin with a hyphen.
     #[arg(group = "which", allow_hyphen_values = true)]
     kid: Option<String>,
-    /// Every key: all tokens issued so far are refused
+    /// Every key, also those of packages: all tokens issued so far are refused, and all packages are signed again
     #[arg(long, group = "which")]
     all: bool,
     /// Signature algorithm of the new key, if one is needed [default: that of the key that signs; rs256 without one]
@@ -138,13 +139,15 @@ async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
     let algorithm = command.algorithm.map(Algorithm::from);
     let (first, now) = (storage.token_algorithm, SystemClock.now());
     if let Some(kid) = command.kid.as_deref().filter(|kid| keys::packages::is_id(kid)) {
-        let spare = keys::packages::revoke(&storage.db, &storage.wrapping_key, kid, now).await?;
+        let revoked = keys::packages::revoke(&storage.db, &storage.wrapping_key, Some(kid), now).await?;
         storage.db.close().await;
-        let signs = spare.map(|spare| format!("{spare} signs packages\n")).unwrap_or_default();
-        return print(&format!("{kid} is revoked\n{signs}Running servers sign again what it had signed.\n"));
+        return print(&summary(&revoked));
     }
+    let is_all = command.kid.is_none();
     let which = command.kid.map_or(Which::All, Which::One);
     let revoked = keys::revoke(&storage.db, &storage.wrapping_key, which, algorithm, first, now).await?;
+    let packages =
+        if is_all { Some(keys::packages::revoke(&storage.db, &storage.wrapping_key, None, now).await?) } else { None };
     storage.db.close().await;
     let mut message = String::new();
     for kid in &revoked.gone {
@@ -152,7 +155,18 @@ async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
     }
     message.push_str(&format!("{} signs\n", revoked.signs));
     message.push_str("Running servers refuse tokens of revoked keys within two seconds.\n");
+    message.extend(packages.as_ref().map(summary));
     print(&message)
+}
+
+/// What became of keys of packages.
+fn summary(revoked: &RevokedPackageKeys) -> String {
+    let mut message: String = revoked.gone.iter().map(|keyid| format!("{keyid} is revoked\n")).collect();
+    message.extend(revoked.spare.iter().map(|spare| format!("{spare} signs packages\n")));
+    if !revoked.gone.is_empty() {
+        message.push_str("Running servers sign again what revoked keys of packages had signed.\n");
+    }
+    message
 }
 
 async fn rewrap(command: RewrapCommand) -> Result<(), StartError> {
@@ -189,6 +203,7 @@ async fn list(command: ListCommand) -> Result<(), StartError> {
     let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let ring = keys::load(&storage.db, &storage.wrapping_key).await?;
     let schedule = keys::read_schedule(&storage.db).await?;
+    let packages = keys::packages::list(&storage.db).await?;
     storage.db.close().await;
     let now = SystemClock.now().div_euclid(1_000_000);
     let mut table = Table::new(&["kid", "algorithm", "state"]);
@@ -201,6 +216,10 @@ async fn list(command: ListCommand) -> Result<(), StartError> {
             KeyState::Retired => "retired".to_owned(),
         };
         table.push([key.key.kid().to_owned(), key.key.algorithm().as_str().to_owned(), state]);
+    }
+    for (keyid, signs) in packages {
+        let state = if signs { "signs packages" } else { "verifies packages" };
+        table.push([keyid, Algorithm::Es256.as_str().to_owned(), state.to_owned()]);
     }
     print(&command.output.list(&table)?)
 }

@@ -51,31 +51,49 @@ pub(crate) fn is_id(kid: &str) -> bool {
     kid.contains(':')
 }
 
-/// Removes a key that leaked; the id of the new one that signs in its place, if it was the one that did.
+/// Keys of packages that were removed, and the one that signs in their place, if they were all that did.
+pub(crate) struct RevokedPackageKeys {
+    pub(crate) gone: Vec<String>,
+    pub(crate) spare: Option<String>,
+}
+
+/// Removes a key that leaked, or without an id all that there are, also those that only verify.
 pub(crate) async fn revoke(
     db: &Db,
     wrapping: &KeyEncryptionKey,
-    kid: &str,
+    kid: Option<&str>,
     now: Micros,
-) -> Result<Option<String>, StartError> {
-    let (wrapping, spare, kid) = (shared(wrapping)?, generate()?, kid.to_owned());
+) -> Result<RevokedPackageKeys, StartError> {
+    let (wrapping, spare, kid) = (shared(wrapping)?, generate()?, kid.map(str::to_owned));
     db.write(move |tx| {
         let (wrapping, spare, kid) = (wrapping.clone(), spare.clone(), kid.clone());
         Box::pin(async move {
-            if !signing::remove_key(tx, &kid).await? {
-                let text = format!("there is no key {kid} for packages; its list is at /javascript/-/npm/v1/keys");
+            let all = signing::listed(tx).await?.into_iter().map(|key| key.keyid);
+            let gone: Vec<String> = all.filter(|keyid| kid.as_ref().is_none_or(|kid| kid == keyid)).collect();
+            if let (Some(kid), true) = (kid, gone.is_empty()) {
+                let text = format!("there is no key {kid} for packages; list them with: bowline keys list");
                 return Err(StartError::Option(text));
             }
-            audit(tx, REVOKE, &kid, now).await?;
-            if signing::signs(tx).await? {
-                return Ok(None);
+            for keyid in &gone {
+                signing::remove_key(tx, keyid, now).await?;
+                audit(tx, REVOKE, keyid, now).await?;
+            }
+            // Without any, the next start makes the first one.
+            if gone.is_empty() || signing::signs(tx).await? {
+                return Ok(RevokedPackageKeys { gone, spare: None });
             }
             signing::replace_key(tx, &spare, &wrapping, now).await?;
             audit(tx, ROTATE, spare.id(), now).await?;
-            Ok(Some(spare.id().to_owned()))
+            Ok(RevokedPackageKeys { gone, spare: Some(spare.id().to_owned()) })
         })
     })
     .await
+}
+
+/// Ids of the keys, the newest first, each with whether it signs.
+pub(crate) async fn list(db: &Db) -> Result<Vec<(String, bool)>, StartError> {
+    let keys = db.read(|tx| Box::pin(async move { signing::listed(tx).await })).await?;
+    Ok(keys.into_iter().map(|key| (key.keyid, key.expires_at.is_none())).collect())
 }
 
 fn generate() -> Result<Arc<PackageSigner>, StartError> {
@@ -91,7 +109,8 @@ mod tests {
 
     async fn keys(db: &Db) -> Vec<(String, i64, bool, Option<i64>)> {
         let sql =
-            "SELECT keyid, generation, length(sealed) > 0, expires_at FROM package_signing_keys ORDER BY generation";
+            "SELECT keyid, generation, length(sealed) > 0, expires_at FROM package_signing_keys WHERE removed_at IS NULL
+             ORDER BY generation";
         let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)?, row.bool(2)?, row.opt_int(3)?));
         db.read(move |tx| Box::pin(async move { tx.query(sql, &[], read).await })).await.expect("keys")
     }
@@ -113,12 +132,17 @@ mod tests {
         let after = keys(&db).await;
         assert_eq!(after, [(before[0].0.clone(), 1, false, Some(5)), (rotated, 2, true, None)]);
         assert!(after.iter().all(|(keyid, ..)| is_id(keyid)));
-        // The one that leaked, then the one that signs.
-        let unknown = revoke(&db, &wrapping, "SHA256:x", 7).await.expect_err("no such key");
+        // The one that leaked, then the one that signs, then all.
+        let unknown = revoke(&db, &wrapping, Some("SHA256:x"), 7).await.err().expect("no such key");
         assert!(unknown.to_string().contains("there is no key SHA256:x for packages"), "{unknown}");
-        assert_eq!(revoke(&db, &wrapping, &before[0].0, 7).await.expect("revoked"), None);
-        let spare = revoke(&db, &wrapping, &after[1].0, 8).await.expect("revoked").expect("a new key");
-        assert_eq!(keys(&db).await, [(spare, 1, true, None)]);
+        assert_eq!(revoke(&db, &wrapping, Some(&before[0].0), 7).await.expect("revoked").spare, None);
+        let spare = revoke(&db, &wrapping, Some(&after[1].0), 8).await.expect("revoked").spare.expect("a new key");
+        assert_eq!(keys(&db).await, [(spare.clone(), 3, true, None)]);
+        assert!(revoke(&db, &wrapping, Some(&before[0].0), 8).await.is_err(), "removed before");
+        let second = rotate(&db, &wrapping, 9).await.expect("a key");
+        let all = revoke(&db, &wrapping, None, 10).await.expect("revoked");
+        let third = all.spare.expect("a new key");
+        assert_eq!((all.gone, list(&db).await.expect("keys")), (vec![second, spare], vec![(third, true)]));
         db.close().await;
     }
 }
