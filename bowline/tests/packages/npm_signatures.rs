@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_authn::package_key::PackageSigner;
 use bowline_core::rfc3339::parse_micros;
 use bowline_core::{Clock as _, Error};
-use bowline_libraries::hosting::signing;
+use bowline_libraries::hosting::{removed_keys, signing};
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ pub(crate) async fn remove(server: &TestServer, kid: &str) -> i64 {
     let written = server.server().parts().storage.db.write(move |tx| {
         let kid = kid.clone();
         Box::pin(async move {
-            assert!(signing::remove_key(tx, &kid, now).await?);
+            assert!(removed_keys::remove_key(tx, &kid, now).await?);
             let sql = "SELECT count(*) FROM hosted_manifests WHERE signature IS NULL";
             tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await
         })

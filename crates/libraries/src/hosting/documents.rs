@@ -285,27 +285,6 @@ pub(super) async fn manifests(tx: &mut ReadTx, upstream: &Uidp, package: &str) -
     Ok(PackedManifests(packed.unwrap_or_default()))
 }
 
-/// Has the next request for some documents of an ecosystem be for the whole, whether they changed or not: those that follow one, by
-/// upstream and package. The last of them is returned; absent at the end.
-pub(super) async fn request_whole(
-    tx: &mut WriteTx,
-    language: Language,
-    (upstream, package): (String, String),
-    limit: i64,
-) -> Result<Option<(String, String)>> {
-    let sql = "SELECT d.upstream, d.package FROM upstream_documents d JOIN package_upstreams u ON u.uid = d.upstream
-               WHERE u.ecosystem = $1 AND (d.upstream > $2 OR d.upstream = $2 AND d.package > $3)
-               ORDER BY d.upstream, d.package LIMIT $4";
-    let params = [Value::Int(language.number()), Value::from(&upstream), Value::from(&package), Value::Int(limit)];
-    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
-    let some = tx.query(sql, &params, read).await?;
-    for (upstream, package) in &some {
-        let sql = "UPDATE upstream_documents SET etag = '', last_modified = '' WHERE upstream = $1 AND package = $2";
-        tx.execute(sql, &[Value::from(upstream), Value::from(package)]).await?;
-    }
-    Ok(some.into_iter().next_back())
-}
-
 impl Hosting {
     /// Notes what an upstream answered.
     ///

@@ -44,6 +44,7 @@ mod protocols;
 mod publishing;
 mod python;
 mod python_versions;
+pub mod removed_keys;
 mod repositories;
 mod reservations;
 mod room;

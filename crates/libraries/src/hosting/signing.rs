@@ -20,9 +20,8 @@ use super::packed::PackedManifests;
 use super::signing_keys::ListedKey;
 use super::{Hosting, manifests};
 use crate::base64_of_hex;
-use crate::ecosystems::Language;
 
-/// Versions that one step signs, or forgets signatures of; documents that one step has requested whole again.
+/// Versions that one step signs.
 const AT_ONCE: i64 = 200;
 
 /// A key of this server as it is stored.
@@ -87,19 +86,6 @@ pub async fn replace_key(
     ];
     tx.execute(sql, &params).await?;
     Ok(())
-}
-
-/// Removes a key that leaked, so that nothing it signed verifies any more. It is one row alone, so that it commits while others
-/// publish: what it signed is forgotten in steps afterwards, and until then signed again when it is sent. False if there is no such
-/// key. Another one must sign if it was the one that did.
-///
-/// # Errors
-/// Those of the database.
-pub async fn remove_key(tx: &mut WriteTx, keyid: &str, now: Micros) -> Result<bool> {
-    let nothing: &[u8] = &[];
-    let sql = "UPDATE package_signing_keys SET public_key = $2, sealed = $2, removed_at = $3
-               WHERE keyid = $1 AND removed_at IS NULL";
-    Ok(tx.execute(sql, &[Value::from(keyid), Value::from(nothing), Value::Int(now)]).await? > 0)
 }
 
 /// The keys of this server as clients are told of them, the newest first.
@@ -239,52 +225,6 @@ impl Hosting {
             signer
         });
         reading.await.map_err(Error::internal)
-    }
-
-    /// Forgets what removed keys signed, in short steps: versions of groups are signed again by `sign_some`, and documents of
-    /// upstreams when they are requested next, whole.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn forget_removed_keys(&self) -> Result<()> {
-        let sql = "SELECT keyid FROM package_signing_keys WHERE removed_at IS NOT NULL ORDER BY generation";
-        let read = |row: &Row<'_>| row.text(0).map_err(Error::from);
-        let removed = self.pipeline.db.read(move |tx| Box::pin(async move { tx.query(sql, &[], read).await })).await?;
-        for keyid in &removed {
-            while self.forget_some(keyid).await? > 0 {}
-        }
-        if removed.is_empty() {
-            return Ok(());
-        }
-        // Begun again after a failure: the keys stay until all is done.
-        let mut after = Some((String::new(), String::new()));
-        while let Some(last) = after {
-            let written = self.pipeline.db.write(move |tx| {
-                let last = last.clone();
-                Box::pin(async move { documents::request_whole(tx, Language::JavaScript, last, AT_ONCE).await })
-            });
-            after = written.await?;
-        }
-        let written = self.pipeline.db.write(move |tx| {
-            let removed = removed.clone();
-            Box::pin(async move {
-                for keyid in &removed {
-                    let sql = "DELETE FROM package_signing_keys WHERE keyid = $1 AND removed_at IS NOT NULL";
-                    tx.execute(sql, &[Value::from(keyid)]).await?;
-                }
-                Ok::<_, Error>(())
-            })
-        });
-        written.await
-    }
-
-    async fn forget_some(&self, keyid: &str) -> Result<u64> {
-        let keyid = keyid.to_owned();
-        let written = self.pipeline.db.write(move |tx| {
-            let keyid = keyid.clone();
-            Box::pin(async move { manifests::forget_signatures(tx, &keyid, AT_ONCE).await })
-        });
-        written.await
     }
 
     /// Signs some versions that groups published before versions were signed. False if there is nothing to sign.

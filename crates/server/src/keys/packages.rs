@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bowline_authn::crypto::KeyEncryptionKey;
 use bowline_authn::package_key::PackageSigner;
 use bowline_core::Micros;
-use bowline_libraries::hosting::signing;
+use bowline_libraries::hosting::{removed_keys, signing};
 use bowline_store::Db;
 
 use super::{audit, shared};
@@ -75,7 +75,7 @@ pub(crate) async fn revoke(
                 return Err(StartError::Option(text));
             }
             for keyid in &gone {
-                signing::remove_key(tx, keyid, now).await?;
+                removed_keys::remove_key(tx, keyid, now).await?;
                 audit(tx, REVOKE, keyid, now).await?;
             }
             // Without any, the next start makes the first one.
