@@ -10,7 +10,7 @@ use super::own_names::is_own;
 use super::upstream_files::StoredFile;
 use super::{documents, upstream_files, upstreams};
 use crate::ecosystems::Language;
-use crate::policy::age::Age;
+use crate::policy::age::{Age, FirstSeen};
 use crate::vulnerabilities::KnownVersions;
 
 /// What is known of a version: that a group published, or that upstreams of the organization were last known to have.
@@ -107,24 +107,27 @@ async fn versions_at(tx: &mut ReadTx, upstream: &Uidp, language: Language, name:
 }
 
 /// The versions of a package of an upstream, as documents and the files that are stored from there describe them: of a stored file,
-/// the age that its document says counts if that is about the same bytes.
+/// the age that its document says counts if that is about the same bytes, and the earlier time at which they were seen.
 pub(super) fn described(
     language: Language,
     documents: &[DocumentRow],
     stored: Vec<StoredFile>,
 ) -> HashMap<Vec<u8>, VersionFacts> {
     let mut facts: HashMap<Vec<u8>, VersionFacts> = HashMap::new();
-    let digests: HashMap<&str, &str> =
-        stored.iter().map(|stored| (stored.name.as_str(), stored.digest.as_str())).collect();
+    let by_name: HashMap<&str, &StoredFile> = stored.iter().map(|stored| (stored.name.as_str(), stored)).collect();
     let mut described = HashSet::new();
-    for file in documents.iter().flat_map(|document| document.files(language)) {
-        let is_stored = digests.get(file.name.as_str());
+    for mut file in documents.iter().flat_map(|document| document.files(language)) {
+        let of_name = by_name.get(file.name.as_str());
+        let same = of_name.filter(|stored| stored.digest == file.digest);
+        if let Some(stored) = same {
+            file.first_seen = FirstSeen::earlier(file.first_seen, stored.first_seen);
+        }
         let age = file.age();
         let known = facts.entry(file.sort_key).or_default();
-        if is_stored.is_none_or(|digest| **digest == file.digest) {
+        if of_name.is_none() || same.is_some() {
             known.age = known.age.or_older(age);
         }
-        described.extend(is_stored.filter(|digest| **digest == file.digest).map(|_| file.name));
+        described.extend(same.map(|_| file.name));
         (known.license, known.version) = (file.license, file.version);
     }
     for stored in stored {

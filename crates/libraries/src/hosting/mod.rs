@@ -195,6 +195,9 @@ impl Withheld {
             Refusal::Cooldown { days, until: None, .. } => {
                 format!("must be public for {days} days, and its upstream does not say since when it is")
             }
+            Refusal::Frozen { first_seen_at: Some(at), .. } => {
+                format!("was first seen here later, {}", second_from(*at))
+            }
             Refusal::Frozen { published_at: Some(at), .. } => format!("was published later, {}", second_from(*at)),
             Refusal::Frozen { published_at: None, .. } => "is of an unknown time".into(),
             Refusal::Vulnerable(Vulnerability { id, severity, fix: Some(fix) }) => {

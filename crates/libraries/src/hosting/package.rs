@@ -23,6 +23,7 @@ use super::views::View;
 use super::{Hosting, entitled, own_names, upstream_files, upstreams};
 use crate::ecosystems::Language;
 use crate::malware;
+use crate::policy::age::FirstSeen;
 
 /// A package as it is found.
 #[derive(Debug)]
@@ -360,6 +361,8 @@ pub(super) async fn of_upstream(
         match files.iter_mut().find(|file| file.name == stored.name) {
             Some(file) if file.digest == stored.digest => {
                 file.is_stored = true;
+                // Its document may have lost it, or shown other bytes, and have it again.
+                file.first_seen = FirstSeen::earlier(file.first_seen, stored.first_seen);
                 // What the file says of itself counts, if it can be read.
                 if !stored.license.is_empty() {
                     file.license = stored.license;

@@ -106,7 +106,7 @@ pub(super) struct StoredFile {
     pub(super) license: String,
     pub(super) digest: String,
     pub(super) published_at: Option<Micros>,
-    first_seen: Option<FirstSeen>,
+    pub(super) first_seen: Option<FirstSeen>,
     checksums: Checksums,
     pub(super) parent_pom: String,
 }

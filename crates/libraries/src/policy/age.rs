@@ -22,6 +22,14 @@ pub struct FirstSeen {
     pub is_new: bool,
 }
 
+impl FirstSeen {
+    /// The earlier of two for the same bytes. Absent is earlier than any time: it was before this server noted that.
+    pub fn earlier(one: Option<FirstSeen>, other: Option<FirstSeen>) -> Option<FirstSeen> {
+        let (one, other) = (one?, other?);
+        Some(if other.at < one.at { other } else { one })
+    }
+}
+
 /// Since when a version is public, by each source, in microseconds; absent where that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Age {
@@ -88,7 +96,15 @@ impl Age {
 
     /// When it was first seen here, if by a source that decides how old it is.
     pub fn first_seen_if_decisive(&self, source: AgeSource) -> Option<Micros> {
-        let since = self.since(source);
+        self.first_seen_if(self.since(source))
+    }
+
+    /// The same for a freeze.
+    pub fn first_seen_if_decisive_for_freeze(&self, source: AgeSource) -> Option<Micros> {
+        self.first_seen_if(self.since_for_freeze(source))
+    }
+
+    fn first_seen_if(&self, since: Option<Micros>) -> Option<Micros> {
         self.first_seen_at.filter(|seen| since == Some(*seen) && since != self.published_at)
     }
 }
@@ -117,6 +133,20 @@ mod tests {
             (None, None, [None, None, None]),
         ] {
             assert_eq!(by_each(Age::of(published, seen)), wanted, "{published:?} {seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_bytes_were_seen_when_they_came_first() {
+        let seen = |at, is_new| Some(FirstSeen { at, is_new });
+        for (one, other, earlier) in [
+            (seen(9, true), seen(5, false), seen(5, false)),
+            (seen(9, false), seen(5, true), seen(5, true)),
+            (seen(5, false), seen(5, true), seen(5, false)),
+            (seen(9, true), None, None),
+            (None, seen(9, true), None),
+        ] {
+            assert_eq!(FirstSeen::earlier(one, other), earlier, "{one:?} {other:?}");
         }
     }
 

@@ -177,8 +177,10 @@ pub enum Refusal {
     /// Newer than a freeze allows, and no exception of it.
     Frozen {
         cutoff: Micros,
-        /// When the version was published; absent where no one knows.
+        /// From when its age counts; absent where no one knows when it was published.
         published_at: Option<Micros>,
+        /// When this server saw it first, if its age counts from then.
+        first_seen_at: Option<Micros>,
     },
     /// A vulnerability that has had a fix for long enough, or needs none, and no exception of the version.
     Vulnerable(Vulnerability),
@@ -260,7 +262,8 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
         && published_at.is_none_or(|at| at > cutoff)
         && !excepted(|entry| entry.bypass_freeze)
     {
-        return Some(Refusal::Frozen { cutoff, published_at });
+        let first_seen_at = subject.age.first_seen_if_decisive_for_freeze(policy.age_source);
+        return Some(Refusal::Frozen { cutoff, published_at, first_seen_at });
     }
     if !subject.is_own
         && !excepted(|_| true)
@@ -282,7 +285,8 @@ fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusa
 }
 
 /// From when on a vulnerability is refused, in microseconds; absent if it never is. A fix that the cooldown or a freeze
-/// withholds does not count.
+/// withholds does not count: for the cooldown the source of its age decides. The days of the rule count from what the upstream
+/// says, so that a source that withholds more never refuses less.
 fn counts_from(policy: &Policy, language: Language, vulnerability: &Vulnerability) -> Option<Micros> {
     let rule = policy.vulnerabilities.as_ref().filter(|rule| vulnerability.severity >= rule.minimum)?;
     let cooldown = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
@@ -292,7 +296,8 @@ fn counts_from(policy: &Policy, language: Language, vulnerability: &Vulnerabilit
     let is_frozen = |fix: &&Fix| policy.overrides.freezes.iter().any(|freeze| withholds(freeze, fix));
     match vulnerability.fix.as_ref().filter(|fix| !is_frozen(fix)) {
         Some(fix) => {
-            Some(fix.since(source).saturating_add(Micros::from(rule.fix_days.max(cooldown)).saturating_mul(DAY)))
+            let after = |source, days: i32| fix.since(source).saturating_add(Micros::from(days).saturating_mul(DAY));
+            Some(after(AgeSource::Upstream, rule.fix_days).max(after(source, cooldown)))
         }
         None => rule.includes_unfixed.then_some(Micros::MIN),
     }

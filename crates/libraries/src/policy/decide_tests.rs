@@ -172,7 +172,7 @@ fn a_freeze_beats_exemptions_and_yields_to_an_exception_of_it() {
         Policy { cooldown_days: Some(0), allowed: vec![exempt(true, true)], overrides, ..Policy::default() }
     };
     let policy = frozen(Overrides::default(), Language::JavaScript);
-    let refusal = |published_at| Decision::Refused(Refusal::Frozen { cutoff: -1, published_at });
+    let refusal = |published_at| Decision::Refused(Refusal::Frozen { cutoff: -1, published_at, first_seen_at: None });
     assert_eq!(decide(&policy, &subject(), LATE), refusal(Some(0)));
     assert_eq!(decide(&policy, &Subject { age: Age::default(), ..subject() }, LATE), refusal(None));
     assert_eq!(decide(&policy, &Subject { age: Age::published(Some(-1)), ..subject() }, LATE), Decision::Allowed);
@@ -190,7 +190,7 @@ fn own_packages_have_no_cooldown_and_are_frozen_where_a_freeze_says_so() {
     };
     assert_eq!(decide(&Policy::default(), &own, 0), Decision::Allowed);
     assert_eq!(decide(&frozen(false), &own, 0), Decision::Allowed);
-    let refusal = Refusal::Frozen { cutoff: -1, published_at: Some(0) };
+    let refusal = Refusal::Frozen { cutoff: -1, published_at: Some(0), first_seen_at: None };
     assert_eq!(decide(&frozen(true), &own, 0), Decision::Refused(refusal));
     let blocked = Policy { blocked: vec![pattern("pkg:npm/left-pad")], ..Policy::default() };
     assert_eq!(decide(&blocked, &own, 0), Decision::Refused(Refusal::Blocked(pattern("pkg:npm/left-pad"))));
@@ -319,6 +319,18 @@ fn a_fix_that_waits_since_it_was_seen_does_not_count() {
 }
 
 #[test]
+fn the_days_of_a_rule_count_from_what_the_upstream_says() {
+    let fix = Fix { version: "1.3.1".into(), age: backdated(true), recorded_at: 0 };
+    let found = [Vulnerability { id: "A-1".into(), severity: Severity::High, fix: Some(fix) }];
+    for (fix_days, cooldown, from) in [(30, 7, 107), (30, 0, 100), (200, 7, 201)] {
+        let strict = strict(Severity::High, fix_days, cooldown, false);
+        let policy = Policy { age_source: AgeSource::NewVersions, ..strict };
+        let at = vulnerable_at(&policy, Language::JavaScript, &found, 0);
+        assert_eq!(at, Some(from * DAY), "{fix_days} {cooldown}");
+    }
+}
+
+#[test]
 fn freezes_count_new_versions_from_when_they_were_seen() {
     let freezes = vec![Freeze { language: Language::JavaScript, cutoff: 50 * DAY, includes_own: false }];
     let overrides = Overrides { exceptions: Vec::new(), freezes };
@@ -330,7 +342,9 @@ fn freezes_count_new_versions_from_when_they_were_seen() {
     ] {
         let policy = Policy { age_source: source, overrides: overrides.clone(), ..Policy::default() };
         let decision = decide(&policy, &Subject { age: backdated(is_new), ..subject() }, LATE);
-        let frozen = Decision::Refused(Refusal::Frozen { cutoff: 50 * DAY, published_at: Some(100 * DAY) });
+        let seen = Some(100 * DAY);
+        let frozen = Refusal::Frozen { cutoff: 50 * DAY, published_at: seen, first_seen_at: seen };
+        let frozen = Decision::Refused(frozen);
         assert_eq!(decision, if is_frozen { frozen } else { Decision::Allowed }, "{source:?} {is_new}");
     }
 }
