@@ -28,6 +28,8 @@ mod files;
 mod files_withholding;
 #[path = "packages/first_seen.rs"]
 mod first_seen;
+#[path = "packages/first_seen_files.rs"]
+mod first_seen_files;
 #[path = "packages/go_publishing.rs"]
 mod go_publishing;
 #[path = "packages/go_upstreams.rs"]

@@ -23,6 +23,8 @@ async fn freezes_count_new_versions_from_when_they_were_seen(server: &TestServer
     index.publish(server, "foo", "1.1", 200);
     let page = client.project("foo").await;
     assert_eq!((client.file(&page, 0).await.status, client.file(&page, 1).await.status), (200, 403), "{page}");
+    let sentence = page["files"][1]["yanked"].as_str().unwrap();
+    assert!(sentence.contains(": pkg:pypi/foo@1.1 was first seen here later, 20"), "{sentence}");
     assert_eq!(why(&owner, &org, "pkg:pypi/foo@1.1").await["reason"], "FREEZE");
 }
 

@@ -136,7 +136,7 @@ pub(crate) async fn set_source(owner: &Actor, policy: &str, source: &str, status
 }
 
 /// Someone who installs, whose token is new.
-async fn renewed(server: &TestServer, org: &str) -> Client {
+pub(crate) async fn renewed(server: &TestServer, org: &str) -> Client {
     Client::of(server, &server.actor("libraries.python.pull", org).await)
 }
 
@@ -256,7 +256,7 @@ async fn what_was_forgotten_is_not_new(server: &TestServer) {
     assert_eq!(filled.await.unwrap(), 9999);
     client.project("bar").await;
     assert_eq!(number(server, "SELECT count(*) FROM upstream_documents WHERE package = 'foo'").await, 0);
-    assert_eq!(number(server, "SELECT count(*) FROM upstream_known_versions").await, 100);
+    assert_eq!(number(server, "SELECT count(*) FROM upstream_known_versions").await, 10);
     index.publish(server, "foo", "1.1", 200);
     let page = client.project("foo").await;
     let yanked = |at: usize| page["files"][at]["yanked"].is_string();
@@ -265,7 +265,7 @@ async fn what_was_forgotten_is_not_new(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM upstream_known_versions WHERE package = 'foo'").await, 0);
 }
 
-/// Of Maven, versions are requested without a list.
+/// Of Maven, versions are requested without a list: it is read before the first of them, where a policy needs it.
 async fn a_version_of_java_that_its_list_lacks_is_new(server: &TestServer) {
     let (org, repository) = (server.organization("acme").await, FakeRepository::start().await);
     let owner = server.actor("owner", &org).await;
@@ -280,11 +280,15 @@ async fn a_version_of_java_that_its_list_lacks_is_new(server: &TestServer) {
     }
     repository.list(server, "lib", &["1.0"]);
     set_source(&owner, &policy, NEW_VERSIONS, 200).await;
-    assert_eq!(jar(&client, "lone", "1.0").await, 200, "nothing says that it is new");
-    client.send("GET org/pub/lib/maven-metadata.xml", &[], &[]).await;
-    assert_eq!((jar(&client, "lib", "1.0").await, jar(&client, "lib", "1.1").await), (200, 403));
+    assert_eq!((jar(&client, "lib", "1.1").await, jar(&client, "lib", "1.0").await), (403, 200));
+    let seen = repository.seen();
+    let lists = || seen.iter().filter(|seen| *seen == "GET org/pub/lib/maven-metadata.xml");
+    assert_eq!((seen.first(), lists().count()), (lists().next(), 1), "{seen:?}");
+    assert_eq!(jar(&client, "lone", "1.0").await, 403, "there is no list that has it");
+    let why = why(&owner, &org, "pkg:maven/org.pub/lib@1.1").await;
+    assert_eq!((&why["reason"], why["firstSeenTime"].is_string()), (&json!("COOLDOWN"), true), "{why}");
     set_source(&owner, &policy, ALL, 200).await;
-    assert_eq!(jar(&client, "lone", "1.0").await, 403);
+    assert_eq!((jar(&client, "lib", "1.0").await, jar(&client, "lone", "1.0").await), (403, 403));
 
     // The list that has it later says nothing else.
     server.clock().advance(DAY * 6);
@@ -304,22 +308,25 @@ async fn a_version_of_java_that_its_list_lacks_is_new(server: &TestServer) {
     }
 }
 
-async fn other_bytes_of_an_old_file_are_new(server: &TestServer) {
-    let index = FakeIndex::start().await;
-    index.publish(server, "foo", "1.0", 300);
-    let (org, owner, client) = installer(server, &index).await;
-    let policy = bind(&owner, &org, "ENFORCED", json!({ "name": "rules" })).await;
+async fn without_a_rule_no_list_of_java_is_read(server: &TestServer) {
+    let (org, repository) = (server.organization("acme").await, FakeRepository::start().await);
+    let owner = server.actor("owner", &org).await;
+    repository.serve(&owner, &org, "central", 0).await;
+    repository.publish(server, "lib", "1.0", 200, &maven::license("MIT"));
+    repository.publish(server, "lib", "1.1", 200, &maven::license("MIT"));
+    repository.list(server, "lib", &["1.0", "1.1"]);
+    let policy = bind_to("JAVA", &owner, &org, "ENFORCED", json!({ "name": "rules" })).await;
+    let client = Client::of(server, &owner).java();
+    let jar =
+        async |version: &str| client.send(&format!("GET org/pub/lib/{version}/lib-{version}.jar"), &[], &[]).await;
+    assert_eq!(jar("1.0").await.status, 200);
+    let seen = repository.seen();
+    assert!(!seen.is_empty() && !seen.iter().any(|path| path.ends_with("maven-metadata.xml")), "{seen:?}");
+    // What it lists first is not new, and neither is what came before.
     set_source(&owner, &policy, NEW_VERSIONS, 200).await;
-    assert_eq!(client.project("foo").await["files"][0]["yanked"], false);
-    server.clock().advance(LATER);
-    index.state().pages.clear();
-    let bytes = wheel("foo", "1.0", "License-Expression: ISC\n");
-    index.publish_bytes(server, "foo", "1.0", &bytes);
-    let page = client.project("foo").await;
-    assert_eq!((page["files"][0]["yanked"].is_string(), client.file(&page, 0).await.status), (true, 403), "{page}");
-    // And so is a file that came to an old version.
-    set_source(&owner, &policy, "UPSTREAM", 200).await;
-    assert_eq!(client.file(&page, 0).await.body, bytes);
+    assert_eq!((jar("1.0").await.status, jar("1.1").await.status), (200, 200));
+    let seen = repository.seen();
+    assert!(seen.iter().any(|path| path.ends_with("maven-metadata.xml")), "{seen:?}");
 }
 
 each_engine!(
@@ -329,5 +336,5 @@ each_engine!(
     a_version_that_was_gone_is_not_new,
     what_was_forgotten_is_not_new,
     a_version_of_java_that_its_list_lacks_is_new,
-    other_bytes_of_an_old_file_are_new,
+    without_a_rule_no_list_of_java_is_read,
 );

@@ -12,6 +12,7 @@ use prost::Message as _;
 use super::Hosting;
 use super::encoded::document_of;
 use super::first_seen;
+use super::known_versions;
 use super::memory::{self, Outcome};
 use super::package_file::PackageFile;
 use super::packed::PackedManifests;
@@ -329,32 +330,11 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
             // Nothing was asked that could be the same.
             return Ok((confirmed == 0).then_some(Outcome::Failed));
         }
-        Answer::Absent => {
-            // Without files: the name stays this upstream's, and no later one supplies it.
-            let [upstream, package] = key;
-            let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $5,
-                         fetched_at = $4
-                       WHERE upstream = $1 AND package = $2";
-            let before = find(tx, uid, &ask.package).await?;
-            let nothing =
-                before.map(|before| first_seen::all_gone(&before.document)).unwrap_or_default().encode_to_vec();
-            let no_manifests: &[u8] = &[];
-            let params = [
-                upstream,
-                package,
-                Value::from(&nothing),
-                Value::Int(now - FRESH + memory::ABSENT),
-                Value::from(no_manifests),
-            ];
-            return Ok((tx.execute(sql, &params).await? == 0).then_some(Outcome::Absent));
-        }
+        Answer::Absent => return store_absence(tx, ask, now).await,
         Answer::Failed => return Ok(Some(Outcome::Failed)),
         Answer::Document(new) => new,
     };
     let before = find(tx, uid, &ask.package).await?;
-    if before.is_none() {
-        room::make(tx, uid, ask.language, ask.statements.is_some(), now).await?;
-    }
     if let Some(before) = &before
         && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
     {
@@ -366,7 +346,40 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
         );
         return Ok(Some(Outcome::Failed));
     }
-    insert(tx, ask, before.as_ref(), new, now).await?;
+    let mut document = new.document.clone();
+    // What was seen of the package is read before room is made, which may drop it.
+    first_seen::complete(tx, ask, before.as_ref(), &mut document, now).await?;
+    if before.is_none() {
+        room::make(tx, uid, ask.language, ask.statements.is_some(), now).await?;
+    }
+    insert(tx, ask, &document, new, now).await?;
+    Ok(None)
+}
+
+/// Notes that an upstream has nothing under a name. Returns what is remembered instead if nothing is stored.
+async fn store_absence(tx: &mut WriteTx, ask: &Ask, now: Micros) -> Result<Option<Outcome>> {
+    let uid = &ask.upstream.uid;
+    let Some(before) = find(tx, uid, &ask.package).await? else {
+        if ask.language == Language::Java && ask.statements.is_none() {
+            // Versions of Maven are there without lists: those that come after this are new.
+            known_versions::add_empty(tx, uid, &ask.package, now).await?;
+        }
+        return Ok(Some(Outcome::Absent));
+    };
+    // Without files: the name stays this upstream's, and no later one supplies it.
+    let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $5,
+                 fetched_at = $4
+               WHERE upstream = $1 AND package = $2";
+    let nothing = first_seen::all_gone(before.document, first_seen::GONE).encode_to_vec();
+    let no_manifests: &[u8] = &[];
+    let params = [
+        Value::from(uid.as_str()),
+        Value::from(&ask.package),
+        Value::from(&nothing),
+        Value::Int(now - FRESH + memory::ABSENT),
+        Value::from(no_manifests),
+    ];
+    tx.execute(sql, &params).await?;
     Ok(None)
 }
 
@@ -374,7 +387,7 @@ async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros)
 async fn insert(
     tx: &mut WriteTx,
     ask: &Ask,
-    before: Option<&DocumentRow>,
+    document: &UpstreamDocument,
     new: &NewDocument,
     now: Micros,
 ) -> Result<()> {
@@ -383,8 +396,6 @@ async fn insert(
                ON CONFLICT (upstream, package) DO UPDATE SET etag = excluded.etag,
                  last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
                  fetched_at = excluded.fetched_at, manifests = excluded.manifests";
-    let mut document = new.document.clone();
-    first_seen::complete(tx, ask, before, &mut document, now).await?;
     let (document, etag) = (document.encode_to_vec(), format!("{FORMAT}{}", new.etag));
     let params = [
         Value::from(ask.upstream.uid.as_str()),

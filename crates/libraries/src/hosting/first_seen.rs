@@ -7,6 +7,7 @@
 //! then is up to policies. That is by upstream: what one says of a package tells nothing about another. Versions of Go that are made of
 //! commits are in no list.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use bowline_contract::bowline::libraries::v1::{UpstreamDocument, UpstreamFile};
@@ -19,9 +20,7 @@ use crate::ecosystems::Language;
 use crate::policy::age::FirstSeen;
 
 /// Versions that are gone and still remembered: an upstream that lists others each time would fill the database.
-const GONE: usize = 50_000;
-/// Hexadecimal digits of the digest of a file that is gone: enough to tell whether the same one comes back.
-const DIGITS: usize = 24;
+pub(super) const GONE: usize = 50_000;
 
 /// When a file of a document was seen first; absent if it was before this server noted that.
 pub(super) fn of_file(document: &UpstreamDocument, file: &UpstreamFile) -> Option<FirstSeen> {
@@ -54,7 +53,13 @@ pub(super) async fn complete(
         && let Some(module) = go::module_of_key(&ask.package)
     {
         let list = known(tx, upstream, module).await?.unwrap_or_default();
-        complete_version(before.map(DocumentRow::document), &list, new, now);
+        let archive = match new.files.first() {
+            Some(file) => upstream_files::stored_file(tx, upstream, module, &format!("{}.zip", file.version)).await?,
+            None => None,
+        };
+        // The archive of a version made of a commit is as old as it is known here, also if that was not noted.
+        let archive = archive.map(|archive| archive.first_seen.map_or(0, |seen| seen.at));
+        complete_version(before.map(DocumentRow::document), &list, archive, new, now);
         return Ok(());
     }
     let forgotten = match before {
@@ -98,17 +103,19 @@ pub(super) async fn of_fetched(
     })
 }
 
-/// Completes what an upstream says of one version of Go by the list of its module.
+/// Completes what an upstream says of one version of Go by the list of its module, and by when the archive of it was seen that is
+/// stored: the document of a version may have been forgotten since.
 fn complete_version(
     before: Option<&UpstreamDocument>,
     list: &UpstreamDocument,
+    archive: Option<Micros>,
     new: &mut UpstreamDocument,
     now: Micros,
 ) {
     // What another query leads to may have been another version before.
     let version = |document: &UpstreamDocument| document.files.first().map(|file| file.version.clone());
     let same = before.filter(|before| version(before) == version(new));
-    new.known_since_micros = same.map_or(now, |before| before.known_since_micros);
+    new.known_since_micros = same.map(|before| before.known_since_micros).or(archive).unwrap_or(now);
     for file in new.files.iter_mut().filter(|file| !go::is_of_commit(&file.version)) {
         match list.files.iter().find(|known| known.version == file.version) {
             Some(known) => {
@@ -125,9 +132,9 @@ fn key(file: &UpstreamFile) -> (&str, &str) {
     (&file.name, &file.version)
 }
 
-/// Whether digests say nothing against two files having the same bytes; of files that are gone, the beginning is known.
+/// Whether digests say nothing against two files having the same bytes.
 fn may_be_same(one: &UpstreamFile, other: &UpstreamFile) -> bool {
-    let agree = |one: &str, other: &str| one.starts_with(other) || other.starts_with(one);
+    let agree = |one: &str, other: &str| one.is_empty() || other.is_empty() || one == other;
     agree(&one.sha256, &other.sha256) && agree(&one.sha512, &other.sha512)
 }
 
@@ -168,12 +175,11 @@ fn take_earlier(new: &mut UpstreamDocument, known: &HashMap<&str, FirstSeen>) {
 
 /// What is kept of a file that its list does not have any more.
 fn gone(file: &UpstreamFile) -> UpstreamFile {
-    let beginning = |digest: &str| digest.get(..DIGITS).unwrap_or(digest).to_owned();
     UpstreamFile {
         name: file.name.clone(),
         version: file.version.clone(),
-        sha256: beginning(&file.sha256),
-        sha512: beginning(&file.sha512),
+        sha256: file.sha256.clone(),
+        sha512: file.sha512.clone(),
         upload_micros: file.upload_micros,
         first_seen_micros: file.first_seen_micros,
         seen_before_lists: file.seen_before_lists,
@@ -182,10 +188,16 @@ fn gone(file: &UpstreamFile) -> UpstreamFile {
     }
 }
 
-/// A list of which its upstream says that it is not there any more, or that is forgotten.
-pub(super) fn all_gone(before: &UpstreamDocument) -> UpstreamDocument {
-    let files = before.files.iter().take(GONE).map(gone).collect();
-    UpstreamDocument { files, known_since_micros: before.known_since_micros, ..UpstreamDocument::default() }
+/// A list of which its upstream says that it is not there any more, or that is forgotten: so many of its files, the youngest.
+pub(super) fn all_gone(before: UpstreamDocument, most: usize) -> UpstreamDocument {
+    let UpstreamDocument { mut files, known_since_micros, .. } = before;
+    if files.len() > most {
+        // Lists that give no times begin with the lowest version.
+        files.reverse();
+        files.sort_by_key(|file| Reverse(file.upload_micros.max(file.first_seen_micros)));
+    }
+    let files = files.iter().take(most).map(gone).collect();
+    UpstreamDocument { files, known_since_micros, ..UpstreamDocument::default() }
 }
 
 #[cfg(test)]

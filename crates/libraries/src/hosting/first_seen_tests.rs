@@ -49,7 +49,7 @@ fn what_comes_back_is_as_old_as_before() {
     for language in [Language::Go, Language::Python, Language::JavaScript, Language::Cargo, Language::Java] {
         let lost = next(language, Some(&first), Vec::new());
         assert!(lost.files.iter().all(|file| file.gone), "{lost:?}");
-        for lost in [lost, all_gone(&first)] {
+        for lost in [lost, all_gone(first.clone(), GONE)] {
             let back = next(language, Some(&lost), vec![file("1.0", 3, 0), file("1.1", 4, 0)]);
             assert_eq!(back, first, "{language:?}");
         }
@@ -96,7 +96,17 @@ fn what_is_gone_is_bounded() {
     let many = (0..=GONE).map(|at| file(&at.to_string(), 1, 0)).collect();
     let before = document(many);
     assert_eq!(next(Language::Python, Some(&before), vec![file("new", 1, 0)]).files.len(), 1 + GONE);
-    assert_eq!(all_gone(&before).files.len(), GONE);
+    assert_eq!(all_gone(before, GONE).files.len(), GONE);
+}
+
+#[test]
+fn the_youngest_are_remembered_longest() {
+    let remembered = |files| {
+        let versions = |file: UpstreamFile| file.version;
+        all_gone(document(files), 2).files.into_iter().map(versions).collect::<Vec<_>>()
+    };
+    assert_eq!(remembered(vec![file("1", 3, 0), file("3", 1, 9), file("2", 4, 0)]), ["3", "2"]);
+    assert_eq!(remembered(vec![file("1", 0, 0), file("2", 0, 0), file("3", 0, 0)]), ["3", "2"], "undated");
 }
 
 #[test]
@@ -117,19 +127,21 @@ fn a_pom_that_came_before_the_list_was_seen_earlier() {
 #[test]
 fn a_version_of_go_has_the_times_of_its_list() {
     let list = document(vec![file("v1.0.0", 3, 0), file("v1.1.0", 4, 5)]);
-    let of = |version: &str| {
+    let of = |version: &str, archive| {
         let mut new = UpstreamDocument { files: vec![file(version, 1, 0)], ..UpstreamDocument::default() };
-        complete_version(None, &list, &mut new, 9);
+        complete_version(None, &list, archive, &mut new, 9);
         of_file(&new, &new.files[0])
     };
-    assert_eq!(of("v1.0.0"), Some(FirstSeen { at: 2, is_new: false }));
-    assert_eq!(of("v1.1.0"), Some(FirstSeen { at: 5, is_new: true }));
-    assert_eq!(of("v1.2.0"), Some(FirstSeen { at: 9, is_new: true }));
+    assert_eq!(of("v1.0.0", Some(1)), Some(FirstSeen { at: 2, is_new: false }));
+    assert_eq!(of("v1.1.0", Some(1)), Some(FirstSeen { at: 5, is_new: true }));
+    assert_eq!(of("v1.2.0", Some(1)), Some(FirstSeen { at: 9, is_new: true }));
     let commit = "v0.0.0-20230714214113-ca9018fc6e4b";
-    assert_eq!(of(commit), Some(FirstSeen { at: 9, is_new: false }));
+    assert_eq!(of(commit, None), Some(FirstSeen { at: 9, is_new: false }));
+    assert_eq!(of(commit, Some(4)), Some(FirstSeen { at: 4, is_new: false }), "its archive is stored");
+    assert_eq!(of(commit, Some(0)), None, "before that was noted");
     for (before, wanted) in [(commit, 2), ("v0.0.0-20230720214113-ca9018fc6e4b", 9)] {
         let mut new = UpstreamDocument { files: vec![file(commit, 1, 0)], ..UpstreamDocument::default() };
-        complete_version(Some(&document(vec![file(before, 1, 0)])), &list, &mut new, 9);
+        complete_version(Some(&document(vec![file(before, 1, 0)])), &list, None, &mut new, 9);
         assert_eq!(new.known_since_micros, wanted, "a branch that led to {before}");
     }
 }

@@ -13,6 +13,7 @@ use super::{HostError, Withheld, facts};
 use crate::ecosystems::Language;
 use crate::in_force::{self, InForce};
 use crate::policies::{self, Mode};
+use crate::policy::age::AgeSource;
 use crate::policy::decide::{Decision, Policy, Refusal, Severity, Subject, Vulnerability, decide, vulnerable_at};
 use crate::policy::purl;
 use crate::vulnerabilities::{self, KnownVersions, PackageVulnerabilities};
@@ -222,9 +223,24 @@ impl Bound {
 
 /// Whether what the policies of an organization say of files depends on licenses.
 pub(super) async fn needs_licenses(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<bool, Error> {
+    is_any_in_force(tx, organization, language, |policy| !policy.blocked_licenses.is_empty()).await
+}
+
+/// Whether what the policies of an organization say of versions depends on when they were seen first.
+pub(super) async fn needs_first_seen(tx: &mut ReadTx, organization: &Uidp, language: Language) -> Result<bool, Error> {
+    is_any_in_force(tx, organization, language, |policy| policy.age_source != AgeSource::Upstream).await
+}
+
+/// Whether a policy in force for an ecosystem is of a kind.
+async fn is_any_in_force(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    is_of_kind: fn(&Policy) -> bool,
+) -> Result<bool, Error> {
     for mode in [Mode::Enforced, Mode::Log] {
         let found = policies::named_in_force(tx, organization, language, mode).await?;
-        if found.is_some_and(|(_, _, policy)| !policy.blocked_licenses.is_empty()) {
+        if found.is_some_and(|(_, _, policy)| is_of_kind(&policy)) {
             return Ok(true);
         }
     }

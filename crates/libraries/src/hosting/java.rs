@@ -1,18 +1,18 @@
 //! What Maven's protocol asks for: files by their paths, since its repositories have no lists of them.
 //!
 //! A file is named by its version's directory and its own name. Of an upstream, the POM of a version is fetched first: it says
-//! that the version exists, since when, and its license. Another file is pinned by the bytes that came first. Versions come from the
+//! that the version exists, since when, and its license. Before it comes the list of the package, where a policy counts from when
+//! versions were seen first: it says which of them are not new. Another file is pinned by the bytes that came first. Versions come from the
 //! first upstream that has them.
 
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 use bowline_versions::order_key;
 
-use super::documents::UpstreamAccess;
+use super::documents::{self, Ask, UpstreamAccess};
 use super::files::Checksums;
-use super::gate;
 use super::memory::Outcome;
-use super::package::{LocateFile, Located, Package, absent, repository, requestable};
+use super::package::{LocateFile, Located, Package, absent, repository, requestable, silent};
 use super::package_file::PackageFile;
 use super::protocols::Maven;
 use super::serving::FileName;
@@ -20,6 +20,7 @@ use super::snapshots::{SNAPSHOT, SnapshotName, newest};
 use super::upstream_files::{self, MissingFile, StoredFile};
 use super::views::View;
 use super::{AvailableFile, HostClient, HostError, Hosting, Lookup};
+use super::{gate, known_versions};
 use crate::ecosystems::Language;
 use crate::malware;
 
@@ -103,7 +104,7 @@ impl LocateFile for Maven {
             }
             let license = match inherited(tx, hosting, view, (files.first(), &parent), now).await? {
                 Inherited::License(license) => license,
-                Inherited::Missing(missing) => return Ok(Located::Fetch(missing)),
+                Inherited::Missing(missing) => return Ok(missing.located()),
             };
             for file in &mut files {
                 file.license.clone_from(&license);
@@ -112,7 +113,7 @@ impl LocateFile for Maven {
         }
         match pom(tx, hosting, view, wanted, now).await? {
             Pom::Nowhere => Err(absent(&file.name)),
-            Pom::Unfetched(missing) => Ok(Located::Fetch(missing)),
+            Pom::Unfetched(missing) => Ok(missing.located()),
             Pom::Stored(of) => beside(tx, hosting, view, (of.0, wanted, of.1), file, now).await,
         }
     }
@@ -131,7 +132,7 @@ async fn beside(
     let described = pom.file(LANGUAGE);
     let license = match inherited(tx, hosting, view, (Some(&described), &parent), now).await? {
         Inherited::License(license) => license,
-        Inherited::Missing(missing) => return Ok(Located::Fetch(missing)),
+        Inherited::Missing(missing) => return Ok(missing.located()),
     };
     let stored = upstream_files::stored_file(tx, &upstream.uid, wanted.package, &file.name).await?;
     let found = if let Some(stored) = stored {
@@ -153,11 +154,27 @@ async fn beside(
     Ok(Located::Here(Package::of_files(wanted.package, upstream.uid.clone(), Some(upstream), vec![found])))
 }
 
+/// What an upstream has to be asked for first.
+enum Missing {
+    Pom(Box<MissingFile>),
+    /// The list of the package.
+    List(Box<Ask>),
+}
+
+impl Missing {
+    fn located<T>(self) -> Located<T> {
+        match self {
+            Missing::Pom(file) => Located::Fetch(file),
+            Missing::List(ask) => Located::Ask(ask),
+        }
+    }
+}
+
 /// The POM of a version at upstreams.
 enum Pom {
     Nowhere,
     /// An upstream has to be asked.
-    Unfetched(Box<MissingFile>),
+    Unfetched(Missing),
     Stored(Box<(UpstreamAccess, StoredFile)>),
 }
 
@@ -176,10 +193,36 @@ async fn pom(tx: &mut ReadTx, hosting: &Hosting, view: &View, of: Coordinates<'_
     for upstream in &upstreams {
         let missing = missing(upstream, of, &of.pom());
         if hosting.memory.outcome(&upstream.uid, &missing.path(), now) != Some(Outcome::Absent) {
-            return Ok(Pom::Unfetched(Box::new(missing)));
+            let list = missing_list(tx, hosting, view, (upstream, of.package), now).await?;
+            return Ok(Pom::Unfetched(list.map_or_else(|| Missing::Pom(Box::new(missing)), Missing::List)));
         }
     }
     Ok(Pom::Nowhere)
+}
+
+/// The request for the list of a package, if a policy in force counts from when versions were seen first and no list of it was ever
+/// read. That there is no list is noted, too.
+///
+/// # Errors
+/// UNAVAILABLE if the upstream does not answer.
+async fn missing_list(
+    tx: &mut ReadTx,
+    hosting: &Hosting,
+    view: &View,
+    (upstream, package): (&UpstreamAccess, &str),
+    now: Micros,
+) -> Result<Option<Box<Ask>>> {
+    if !gate::needs_first_seen(tx, &view.scope.root(), LANGUAGE).await?
+        || documents::find_head(tx, &upstream.uid, package).await?.is_some()
+        || known_versions::find(tx, &upstream.uid, package).await?.is_some()
+    {
+        return Ok(None);
+    }
+    match hosting.memory.outcome(&upstream.uid, package, now) {
+        Some(Outcome::Failed) => Err(silent(upstream)),
+        // That it has none is in the database, unless it has another address since.
+        Some(Outcome::Absent) | None => Ok(Some(Box::new(Ask::new(upstream.clone(), (LANGUAGE, package), None)))),
+    }
 }
 
 fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> MissingFile {
@@ -191,7 +234,7 @@ fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> Missin
 enum Inherited {
     License(String),
     /// That of a POM above it, which is to be fetched.
-    Missing(Box<MissingFile>),
+    Missing(Missing),
 }
 
 /// The license of a version: that of its POM, or of the nearest one above it. POMs above are looked for where policies ask for
@@ -222,7 +265,7 @@ async fn inherited(
 /// A POM that others inherit from.
 enum Above {
     Nowhere,
-    Unfetched(Box<MissingFile>),
+    Unfetched(Missing),
     /// Its license, and the POM above it.
     Here((String, String)),
 }

@@ -6,28 +6,60 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message as _;
 
 use super::first_seen;
+use crate::ecosystems::Language;
 
 /// Packages of an upstream of which that is kept, and how many of them are dropped at once where there are as many.
 const PACKAGES: i64 = 20_000;
 const DROPPED: i64 = 100;
 
-/// Keeps what was seen of a package whose document is forgotten.
+/// Versions of a package that are kept, the youngest: others are new when they are read again.
+const VERSIONS: usize = 5000;
+
+/// Keeps what was seen of a package whose document is forgotten: up to 5,000 versions, the youngest ones.
 pub(super) async fn add(
     tx: &mut WriteTx,
     upstream: &Uidp,
-    (package, document): (&str, &UpstreamDocument),
+    (package, document): (&str, UpstreamDocument),
     now: Micros,
 ) -> Result<()> {
     let sql = "INSERT INTO upstream_known_versions (upstream, package, forgotten_at, document) VALUES ($1, $2, $3, $4)
                ON CONFLICT (upstream, package) DO UPDATE SET forgotten_at = excluded.forgotten_at,
                  document = excluded.document";
-    let document = first_seen::all_gone(document).encode_to_vec();
+    let document = first_seen::all_gone(document, VERSIONS).encode_to_vec();
     let params = [Value::from(upstream.as_str()), Value::from(package), Value::Int(now), Value::from(&document)];
     tx.execute(sql, &params).await?;
     Ok(())
 }
 
-/// Drops what was forgotten longest ago where that is kept of as many packages as may be.
+/// Notes that an upstream has no list of a package, unless more is known of it: versions that come later are new.
+pub(super) async fn add_empty(tx: &mut WriteTx, upstream: &Uidp, package: &str, now: Micros) -> Result<()> {
+    let sql = "INSERT INTO upstream_known_versions (upstream, package, forgotten_at, document) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (upstream, package) DO NOTHING";
+    let document = UpstreamDocument { known_since_micros: now, ..UpstreamDocument::default() }.encode_to_vec();
+    let params = [Value::from(upstream.as_str()), Value::from(package), Value::Int(now), Value::from(&document)];
+    if tx.execute(sql, &params).await? > 0 {
+        make_room(tx, upstream).await?;
+    }
+    Ok(())
+}
+
+/// Keeps what was seen of all packages of an upstream, whose documents are dropped, as it is.
+pub(super) async fn add_all(tx: &mut WriteTx, upstream: &Uidp, language: Language, now: Micros) -> Result<()> {
+    // Statements about files have a space in their names, and single versions of Go this sign: neither is a list.
+    let no_version = if language == Language::Go { "AND package NOT LIKE '%@%'" } else { "" };
+    let sql = format!(
+        "INSERT INTO upstream_known_versions (upstream, package, forgotten_at, document)
+         SELECT upstream, package, CAST($2 AS BIGINT), document FROM upstream_documents
+         WHERE upstream = $1 AND package NOT LIKE '% %' {no_version}
+         ON CONFLICT (upstream, package) DO UPDATE SET forgotten_at = excluded.forgotten_at,
+           document = excluded.document"
+    );
+    tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(now)]).await?;
+    Ok(())
+}
+
+/// Drops what was forgotten longest ago where that is kept of as many packages as may be, of packages without any list first:
+/// readers choose their names.
 pub(super) async fn make_room(tx: &mut WriteTx, upstream: &Uidp) -> Result<()> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_known_versions WHERE upstream = $1 LIMIT $2) AS known";
     let params = [Value::from(upstream.as_str()), Value::Int(PACKAGES)];
@@ -36,7 +68,8 @@ pub(super) async fn make_room(tx: &mut WriteTx, upstream: &Uidp) -> Result<()> {
         return Ok(());
     }
     let sql = "DELETE FROM upstream_known_versions WHERE upstream = $1 AND package IN
-                 (SELECT package FROM upstream_known_versions WHERE upstream = $1 ORDER BY forgotten_at LIMIT $2)";
+                 (SELECT package FROM upstream_known_versions WHERE upstream = $1
+                  ORDER BY CASE WHEN length(document) < 16 THEN 0 ELSE 1 END, forgotten_at LIMIT $2)";
     tx.execute(sql, &[Value::from(upstream.as_str()), Value::Int(DROPPED)]).await?;
     Ok(())
 }

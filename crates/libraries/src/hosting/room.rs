@@ -9,6 +9,8 @@ use crate::ecosystems::Language;
 /// Documents of an upstream, and how many are forgotten at once where there are as many.
 const DOCUMENTS: i64 = 10_000;
 const FORGOTTEN: i64 = 100;
+/// Lists that are forgotten at once: each is read whole, and may be long.
+const LISTS_FORGOTTEN: i64 = 10;
 /// Documents beside them that have the statements about a file.
 const STATEMENTS: i64 = 1000;
 /// Which documents of Go are forgotten first.
@@ -29,10 +31,10 @@ pub(super) async fn make(
 ) -> Result<()> {
     // The space is in no name of a package.
     let which = if of_statements { "package LIKE '% %'" } else { "package NOT LIKE '% %'" };
-    let (most, order) = match language {
-        _ if of_statements => (STATEMENTS, ""),
-        Language::Go => (DOCUMENTS, GO_FIRST),
-        _ => (DOCUMENTS, ""),
+    let (most, order, forgotten) = match language {
+        _ if of_statements => (STATEMENTS, "", FORGOTTEN),
+        Language::Go => (DOCUMENTS, GO_FIRST, FORGOTTEN),
+        _ => (DOCUMENTS, "", LISTS_FORGOTTEN),
     };
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM upstream_documents WHERE upstream = $1 AND {which} LIMIT $2) AS stored"
@@ -46,11 +48,11 @@ pub(super) async fn make(
         "SELECT d.package FROM upstream_documents d WHERE d.upstream = $1 AND d.{which}
          ORDER BY {order} d.fetched_at LIMIT $2"
     );
-    let params = [Value::from(upstream.as_str()), Value::Int(FORGOTTEN)];
+    let params = [Value::from(upstream.as_str()), Value::Int(forgotten)];
     for package in tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await? {
         let is_list = !of_statements && (language != Language::Go || go::module_of_key(&package).is_none());
         if is_list && let Some(row) = documents::find(tx, upstream, &package).await? {
-            known_versions::add(tx, upstream, (&package, row.document()), now).await?;
+            known_versions::add(tx, upstream, (&package, row.into_document()), now).await?;
         }
         let sql = "DELETE FROM upstream_documents WHERE upstream = $1 AND package = $2";
         tx.execute(sql, &[Value::from(upstream.as_str()), Value::from(&package)]).await?;

@@ -11,6 +11,7 @@ use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use url::{Host, Url};
 
+use super::known_versions;
 use super::repositories::stored;
 use crate::ecosystems::{Language, MUST_HAVE_UPSTREAMS};
 use crate::require_organization;
@@ -179,13 +180,8 @@ async fn set(
         return Ok(Changed::nothing(after.shown()));
     }
     let after = UpstreamRow { updated_at: call.now(), ..after };
-    if before.is_some_and(|before| (&before.url, &before.username) != (&after.url, &after.username)) {
-        // What another index answered, or this one to another account, says nothing about this one. Stored files keep their
-        // names and digests.
-        for table in ["upstream_documents", "upstream_known_versions"] {
-            let sql = format!("DELETE FROM {table} WHERE upstream = $1");
-            tx.execute(&sql, &[Value::from(uid.as_str())]).await?;
-        }
+    if let Some(before) = before {
+        drop_documents(tx, before, &after).await?;
     }
     store(tx, &organization, &after).await?;
     let shown = after.shown();
@@ -193,6 +189,26 @@ async fn set(
     let changed =
         Changed::one(PACKAGE_UPSTREAM, &uid, before.map(UpstreamRow::shown).as_ref(), Some(&after.shown()), shown);
     Ok(changed.with_event(&uid, &event))
+}
+
+/// Drops what an upstream answered that has another address or account from now on: another index answers for itself, and an index
+/// may show more to one account than to another. Which versions an index had, it had for both. Stored files keep their names and
+/// digests.
+async fn drop_documents(tx: &mut WriteTx, before: &UpstreamRow, after: &UpstreamRow) -> Result<()> {
+    if (&before.url, &before.username) == (&after.url, &after.username) {
+        return Ok(());
+    }
+    let tables: &[&str] = if before.url == after.url {
+        known_versions::add_all(tx, &after.uid, after.language, after.updated_at).await?;
+        &["upstream_documents"]
+    } else {
+        &["upstream_documents", "upstream_known_versions"]
+    };
+    for table in tables {
+        let sql = format!("DELETE FROM {table} WHERE upstream = $1");
+        tx.execute(&sql, &[Value::from(after.uid.as_str())]).await?;
+    }
+    Ok(())
 }
 
 /// The sealed password that an upstream has from now on.
