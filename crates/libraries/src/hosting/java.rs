@@ -155,17 +155,17 @@ async fn beside(
 }
 
 /// What an upstream has to be asked for first.
-enum Missing {
+enum FirstRequest {
     Pom(Box<MissingFile>),
     /// The list of the package.
     List(Box<Ask>),
 }
 
-impl Missing {
+impl FirstRequest {
     fn located<T>(self) -> Located<T> {
         match self {
-            Missing::Pom(file) => Located::Fetch(file),
-            Missing::List(ask) => Located::Ask(ask),
+            FirstRequest::Pom(file) => Located::Fetch(file),
+            FirstRequest::List(ask) => Located::Ask(ask),
         }
     }
 }
@@ -174,7 +174,7 @@ impl Missing {
 enum Pom {
     Nowhere,
     /// An upstream has to be asked.
-    Unfetched(Missing),
+    Unfetched(FirstRequest),
     Stored(Box<(UpstreamAccess, StoredFile)>),
 }
 
@@ -194,7 +194,7 @@ async fn pom(tx: &mut ReadTx, hosting: &Hosting, view: &View, of: Coordinates<'_
         let missing = missing(upstream, of, &of.pom());
         if hosting.memory.outcome(&upstream.uid, &missing.path(), now) != Some(Outcome::Absent) {
             let list = missing_list(tx, hosting, view, (upstream, of.package), now).await?;
-            return Ok(Pom::Unfetched(list.map_or_else(|| Missing::Pom(Box::new(missing)), Missing::List)));
+            return Ok(Pom::Unfetched(list.map_or_else(|| FirstRequest::Pom(Box::new(missing)), FirstRequest::List)));
         }
     }
     Ok(Pom::Nowhere)
@@ -234,7 +234,7 @@ fn missing(upstream: &UpstreamAccess, of: Coordinates<'_>, name: &str) -> Missin
 enum Inherited {
     License(String),
     /// That of a POM above it, which is to be fetched.
-    Missing(Missing),
+    Missing(FirstRequest),
 }
 
 /// The license of a version: that of its POM, or of the nearest one above it. POMs above are looked for where policies ask for
@@ -265,7 +265,7 @@ async fn inherited(
 /// A POM that others inherit from.
 enum Above {
     Nowhere,
-    Unfetched(Missing),
+    Unfetched(FirstRequest),
     /// Its license, and the POM above it.
     Here((String, String)),
 }
