@@ -166,6 +166,8 @@ pub(crate) const STEPS: &[(&str, By, &str)] = &[
     ("libraries cargo yank", Owner, ""),
     ("libraries cargo unyank", Owner, ""),
     ("libraries cargo delete", Owner, ""),
+    ("libraries files list", Owner, ""),
+    ("libraries files delete", Owner, ""),
     ("libraries exceptions request", Owner, "REQUESTED"),
     ("libraries exceptions list", Owner, ""),
     ("libraries exceptions approve", Owner, ""),

@@ -375,22 +375,6 @@ async fn images_are_found_by_their_findings(server: &TestServer) {
     assert_eq!(get(&operator, "/components/v1/images?cve=CVE-2026-1").await["matches"], json!([]));
 }
 
-async fn the_findings_of_a_deleted_repository_go_in_silence(server: &TestServer) {
-    let (org, client) = pusher(server, "acme").await;
-    push_with(&client, &format!("{org}/app"), "1", &["pkg:pypi/flask@1.9"]).await;
-    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
-    let mut at = 0;
-    assert_eq!(lines(server, &mut at).await.len(), 1);
-    let repo = repo_uid(server, "app").await;
-    // The task may look at an image now, of which it has written nothing.
-    execute(server, "INSERT INTO waiting_images (repo, digest, noted) SELECT uid, 'sha256:x', 1 FROM repos").await;
-    let reply = server.operator().await.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    assert_eq!(number(server, "SELECT noted FROM waiting_images WHERE digest = 'sha256:x'").await, 2);
-    assert_eq!(lines(server, &mut at).await, [""; 0]);
-    assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
-}
-
 each_engine!(
     multi_thread: the_event_of_an_image_says_what_to_do,
     findings_open_and_close_once,
@@ -401,5 +385,4 @@ each_engine!(
     advisories_close_findings_and_open_them_again,
     an_advisory_about_one_record_is_about_all_of_the_vulnerability,
     images_are_found_by_their_findings,
-    the_findings_of_a_deleted_repository_go_in_silence,
 );

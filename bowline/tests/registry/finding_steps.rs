@@ -108,10 +108,27 @@ async fn a_step_that_gives_way_leaves_nothing_out(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 20);
 }
 
+async fn the_findings_of_a_deleted_repository_go_in_silence(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    push_with(&client, &format!("{org}/app"), "1", &["pkg:pypi/flask@1.9"]).await;
+    import(server, "test", &[record("PYSEC-1", ("PyPI", "flask"), "2")], &[], "commit").await;
+    let mut at = 0;
+    assert_eq!(lines(server, &mut at).await.len(), 1);
+    let repo = repo_uid(server, "app").await;
+    // The task may look at an image now, of which it has written nothing.
+    execute(server, "INSERT INTO waiting_images (repo, digest, noted) SELECT uid, 'sha256:x', 1 FROM repos").await;
+    let reply = server.operator().await.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(number(server, "SELECT noted FROM waiting_images WHERE digest = 'sha256:x'").await, 2);
+    assert_eq!(lines(server, &mut at).await, [""; 0]);
+    assert_eq!(number(server, "SELECT count(*) FROM image_findings").await, 0);
+}
+
 each_engine!(
     multi_thread: a_step_that_gives_way_leaves_nothing_out,
     images_that_are_noted_without_end_keep_no_other_waiting,
     what_an_index_says_of_its_members_is_no_digest_unless_it_looks_like_one,
     more_images_than_a_step_compares_are_all_compared,
     more_sboms_than_a_step_notes_are_all_noted,
+    the_findings_of_a_deleted_repository_go_in_silence,
 );

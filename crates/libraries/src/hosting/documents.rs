@@ -6,30 +6,25 @@ use std::fmt;
 use bowline_contract::bowline::libraries::v1::{MavenPlugin, UpstreamDocument, UpstreamFile};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Vault;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Value};
 use prost::Message as _;
 
-use super::Hosting;
 use super::encoded::document_of;
 use super::first_seen;
-use super::known_versions;
-use super::memory::{self, Outcome};
 use super::package_file::PackageFile;
 use super::packed::PackedManifests;
-use super::room;
-use super::upstream_files::MissingFile;
-use super::upstreams::{self, UpstreamRow};
+use super::upstreams::UpstreamRow;
 use crate::ecosystems::Language;
 
 const SECOND: Micros = 1_000_000;
 /// How long a document is used without a question to its upstream.
-const FRESH: Micros = 300 * SECOND;
+pub(super) const FRESH: Micros = 300 * SECOND;
 /// How long a document is used whose upstream cannot be asked.
 const USABLE: Micros = 7 * 24 * 3600 * SECOND;
 /// What entity tags begin with as they are stored: what this version of the server reads of pages. A page without it was read before
 /// more of pages was, and is requested whole again: its upstream would confirm it unchanged. The last change was which statements
 /// upstreams have about files.
-const FORMAT: &str = "1 ";
+pub(super) const FORMAT: &str = "1 ";
 /// A document of at least so many files that loses more than half of them is not believed.
 const MANY: usize = 10;
 
@@ -228,7 +223,7 @@ impl DocumentRow {
     }
 
     /// Why a new document is not believed in place of this one: distributors sometimes answer with old pages.
-    fn contradicts(&self, new: &NewDocument) -> Option<&'static str> {
+    pub(super) fn contradicts(&self, new: &NewDocument) -> Option<&'static str> {
         let is_there = |file: &&UpstreamFile| !file.gone;
         let (before, after) = (self.document.files.iter().filter(is_there).count(), new.document.files.len());
         match () {
@@ -284,129 +279,4 @@ pub(super) async fn manifests(tx: &mut ReadTx, upstream: &Uidp, package: &str) -
     let params = [Value::from(upstream.as_str()), Value::from(package)];
     let packed = tx.query_opt(sql, &params, |row: &Row<'_>| row.bytes(0).map_err(Error::from)).await?;
     Ok(PackedManifests(packed.unwrap_or_default()))
-}
-
-impl Hosting {
-    /// Notes what an upstream answered.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn note_answer(&self, ask: &Ask, answer: Answer) -> Result<()> {
-        let now = self.pipeline.clock.now();
-        let job = std::sync::Arc::new((ask.clone(), answer));
-        let written = self.pipeline.db.write_scratch(move |tx| {
-            let job = job.clone();
-            Box::pin(async move { store_answer(tx, &job.0, &job.1, now).await })
-        });
-        if let Some(outcome) = written.await? {
-            self.memory.put(ask, outcome, now);
-        }
-        Ok(())
-    }
-
-    /// Notes that an upstream has no such file.
-    pub fn note_absent(&self, file: &MissingFile) {
-        self.memory.put_of(&file.upstream, file.path(), Outcome::Absent, self.pipeline.clock.now());
-    }
-
-    /// Notes that an upstream takes long to answer: its old answer is used for some seconds, or until the new one comes.
-    pub fn note_slow(&self, ask: &Ask) {
-        self.memory.put(ask, Outcome::Failed, self.pipeline.clock.now());
-    }
-}
-
-/// Stores an answer. Returns what is remembered instead where there is nothing to store, or it is not believed.
-async fn store_answer(tx: &mut WriteTx, ask: &Ask, answer: &Answer, now: Micros) -> Result<Option<Outcome>> {
-    let uid = &ask.upstream.uid;
-    if !upstreams::is_there(tx, uid).await? {
-        return Ok(None);
-    }
-    let key = [Value::from(uid.as_str()), Value::from(&ask.package)];
-    let new = match answer {
-        Answer::Same => {
-            let [upstream, package] = key;
-            let sql = "UPDATE upstream_documents SET fetched_at = $3 WHERE upstream = $1 AND package = $2";
-            let confirmed = tx.execute(sql, &[upstream, package, Value::Int(now)]).await?;
-            // Nothing was asked that could be the same.
-            return Ok((confirmed == 0).then_some(Outcome::Failed));
-        }
-        Answer::Absent => return store_absence(tx, ask, now).await,
-        Answer::Failed => return Ok(Some(Outcome::Failed)),
-        Answer::Document(new) => new,
-    };
-    let before = find(tx, uid, &ask.package).await?;
-    if let Some(before) = &before
-        && let Some(why) = before.contradicts(new).filter(|_| before.head.is_usable(now))
-    {
-        tracing::warn!(
-            upstream = ask.upstream.name,
-            package = ask.package,
-            why,
-            "a page of an upstream is not believed"
-        );
-        return Ok(Some(Outcome::Failed));
-    }
-    let mut document = new.document.clone();
-    // What was seen of the package is read before room is made, which may drop it.
-    first_seen::complete(tx, ask, before.as_ref(), &mut document, now).await?;
-    if before.is_none() {
-        room::make(tx, uid, ask.language, ask.statements.is_some(), now).await?;
-    }
-    insert(tx, ask, &document, new, now).await?;
-    Ok(None)
-}
-
-/// Notes that an upstream has nothing under a name. Returns what is remembered instead if nothing is stored.
-async fn store_absence(tx: &mut WriteTx, ask: &Ask, now: Micros) -> Result<Option<Outcome>> {
-    let uid = &ask.upstream.uid;
-    let Some(before) = find(tx, uid, &ask.package).await? else {
-        if ask.language == Language::Java && ask.statements.is_none() {
-            // Versions of Maven are there without lists: those that come after this are new.
-            known_versions::add_empty(tx, uid, &ask.package, now).await?;
-        }
-        return Ok(Some(Outcome::Absent));
-    };
-    // Without files: the name stays this upstream's, and no later one supplies it.
-    let sql = "UPDATE upstream_documents SET etag = '', last_modified = '', document = $3, manifests = $5,
-                 fetched_at = $4
-               WHERE upstream = $1 AND package = $2";
-    let nothing = first_seen::all_gone(before.document, first_seen::GONE).encode_to_vec();
-    let no_manifests: &[u8] = &[];
-    let params = [
-        Value::from(uid.as_str()),
-        Value::from(&ask.package),
-        Value::from(&nothing),
-        Value::Int(now - FRESH + memory::ABSENT),
-        Value::from(no_manifests),
-    ];
-    tx.execute(sql, &params).await?;
-    Ok(None)
-}
-
-/// Stores a document in place of the one before.
-async fn insert(
-    tx: &mut WriteTx,
-    ask: &Ask,
-    document: &UpstreamDocument,
-    new: &NewDocument,
-    now: Micros,
-) -> Result<()> {
-    let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at, manifests)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-               ON CONFLICT (upstream, package) DO UPDATE SET etag = excluded.etag,
-                 last_modified = excluded.last_modified, serial = excluded.serial, document = excluded.document,
-                 fetched_at = excluded.fetched_at, manifests = excluded.manifests";
-    let (document, etag) = (document.encode_to_vec(), format!("{FORMAT}{}", new.etag));
-    let params = [
-        Value::from(ask.upstream.uid.as_str()),
-        Value::from(&ask.package),
-        Value::from(&etag),
-        Value::from(&new.last_modified),
-        Value::Int(new.serial),
-        Value::from(&document),
-        Value::Int(now),
-        Value::from(&new.manifests.0),
-    ];
-    tx.execute(sql, &params).await?;
-    Ok(())
 }

@@ -8,6 +8,7 @@
 //! the front requests it. To add an ecosystem, name its operations in `protocols`, and write what its protocol asks for next to
 //! `python`.
 
+mod answers;
 mod attestations;
 mod cargo;
 mod cargo_changes;

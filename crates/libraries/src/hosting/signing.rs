@@ -121,7 +121,7 @@ impl OpenedKey {
     }
 }
 
-/// Signs versions.
+/// Signs versions with the key of the server.
 #[derive(Clone)]
 pub(super) struct VersionSigner(Arc<PackageSigner>);
 

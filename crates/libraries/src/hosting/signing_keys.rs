@@ -33,7 +33,7 @@ pub const SIGNING_KEYS: &str = "-/npm/v1/keys";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedKey {
     pub keyid: String,
-    /// SubjectPublicKeyInfo in DER.
+    /// The public half, as SubjectPublicKeyInfo in DER.
     pub public_key: Vec<u8>,
     /// Versions published from then on are not signed with it; absent without an end.
     pub expires_at: Option<Micros>,
