@@ -38,6 +38,7 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
     packages::publish_java(server, &operator, &org, "org.example:library", "1.0").await;
     packages::publish_go(server, &operator, &org, "example.com/tool", "v1.0.0").await;
     packages::publish_crate(server, &operator, &org, "example", "1.0.0").await;
+    packages::publish_generic(server, &operator, &org, "example", "1.0.0").await;
     let scanned = server.repo(&org, "scanned").await;
     let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
     contents::store(server, &scanned, &manifest).await;

@@ -196,6 +196,11 @@ fn packages_elsewhere() -> Vec<Step> {
         step(
             "dev.bowline.libraries.cargo.version.deleted.v1",
             "POST /cargopackages/v1/groups/{org}:deleteVersion",
+            published.clone(),
+        ),
+        step(
+            "dev.bowline.libraries.files.version.deleted.v1",
+            "POST /genericpackages/v1/groups/{org}:deleteVersion",
             published,
         ),
     ]

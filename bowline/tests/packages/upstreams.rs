@@ -275,8 +275,8 @@ async fn stored_pages_are_bounded(server: &TestServer) {
     });
     assert_eq!(filled.await.unwrap(), 9999);
     client.project("bar").await;
-    assert_eq!(number(server, "SELECT count(*) FROM upstream_documents").await, 9901);
-    assert_eq!(number(server, "SELECT min(fetched_at) FROM upstream_documents").await, 101);
+    assert_eq!(number(server, "SELECT count(*) FROM upstream_documents").await, 9991);
+    assert_eq!(number(server, "SELECT min(fetched_at) FROM upstream_documents").await, 11);
     client.project("foo").await;
     assert_eq!(index.seen(), ["/simple/foo/", "/simple/bar/"]);
 }

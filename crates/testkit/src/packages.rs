@@ -44,6 +44,12 @@ pub async fn publish_crate(server: &TestServer, actor: &Actor, group: &str, name
     put(server, actor, &format!("cargo/~{group}/api/v1/crates/new"), body).await;
 }
 
+/// Publishes a generic file, whose bytes are its path.
+pub async fn publish_generic(server: &TestServer, actor: &Actor, group: &str, name: &str, version: &str) {
+    let path = format!("files/~{group}/{name}/{version}/tool.bin");
+    put(server, actor, &path, path.clone().into_bytes()).await;
+}
+
 async fn put(server: &TestServer, actor: &Actor, path: &str, body: Vec<u8>) {
     let basic = STANDARD.encode(format!("_token:{}", actor.token.as_deref().expect("the actor has a token")));
     let value = |text: &str| text.parse().expect("a header's value");
