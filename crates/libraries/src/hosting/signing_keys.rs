@@ -265,9 +265,9 @@ mod tests {
         ] {
             assert_eq!(usable.verify_own(keyid, published_at), verifies, "{keyid} {published_at:?}");
         }
+        assert!(usable.verify_upstream("c", Some(1)) && !usable.verify_upstream("a", Some(1)));
         // In one millisecond, an end that is later in microseconds is not later.
         let usable = UsableKeys { own: [("a".to_owned(), Some(10_900))].into(), ..UsableKeys::default() };
         assert!(!usable.verify_own("a", Some(10_400)) && usable.verify_own("a", Some(9_999)));
-        assert!(usable.verify_upstream("c", Some(1)) && !usable.verify_upstream("a", Some(1)));
     }
 }

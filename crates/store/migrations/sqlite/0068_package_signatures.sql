@@ -21,7 +21,7 @@ ALTER TABLE hosted_manifests ADD COLUMN signature BLOB;
 UPDATE hosted_manifests SET signature = x''
  WHERE repository IN (SELECT uid FROM package_repositories WHERE ecosystem <> 3);
 CREATE INDEX hosted_manifests_unsigned ON hosted_manifests (repository, package, sort_key) WHERE signature IS NULL;
-CREATE INDEX hosted_manifests_signed ON hosted_manifests (signature_keyid) WHERE signature_keyid <> '';
+CREATE INDEX hosted_manifests_signed ON hosted_manifests (signature_keyid);
 
 -- Versions of upstreams are signed when their document arrives: the stored ones are requested again, whether they changed or not.
 UPDATE upstream_documents SET etag = '', last_modified = ''
