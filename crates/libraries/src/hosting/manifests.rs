@@ -114,7 +114,7 @@ pub(super) async fn forget_signatures(tx: &mut WriteTx, keyid: &str, limit: i64)
     let sql = "UPDATE hosted_manifests SET signature_keyid = '', signature = NULL
                WHERE (repository, package, sort_key) IN (
                  SELECT repository, package, sort_key FROM hosted_manifests
-                 WHERE signature_keyid = $1 AND signature_keyid <> '' LIMIT $2)";
+                 WHERE signature_keyid = $1 LIMIT $2)";
     Ok(tx.execute(sql, &[Value::from(keyid), Value::Int(limit)]).await?)
 }
 
