@@ -134,8 +134,11 @@ impl CliError {
             CliError::Client(error) if error.is_permission_denied() => 4,
             CliError::Client(error) if error.is_transport() => 5,
             CliError::Client(error) if error.is_absent() => 6,
-            CliError::Unknown(_) | CliError::NoRecords(_) | CliError::NotAttested { .. } => 6,
-            CliError::NotStored(_) | CliError::NoFile(_) => 6,
+            CliError::Unknown(_)
+            | CliError::NoRecords(_)
+            | CliError::NotAttested { .. }
+            | CliError::NotStored(_)
+            | CliError::NoFile(_) => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,

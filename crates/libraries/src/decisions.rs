@@ -158,7 +158,7 @@ async fn drafted(
         (own::AgeSource::Unspecified, Some(uid)) => policy_ages::of_policy(tx, uid).await?,
         (given, _) => policy_ages::ready(given),
     };
-    Ok(Policy { vulnerabilities, age_source, ..policies::draft(policy)? })
+    Ok(Policy { age_source, vulnerabilities, ..policies::draft(policy)? })
 }
 
 /// The ecosystems whose own packages the caller may list.

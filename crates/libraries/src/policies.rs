@@ -223,7 +223,7 @@ pub(super) async fn stored_custom(tx: &mut ReadTx, uid: &Uidp) -> Result<Policy>
 async fn with_rule(tx: &mut ReadTx, uid: &Uidp, policy: &v1::LibraryPolicy) -> Result<Policy> {
     let vulnerabilities = policy_vulnerabilities::of_policy(tx, uid).await?;
     let age_source = policy_ages::of_policy(tx, uid).await?;
-    Ok(Policy { vulnerabilities, age_source, ..ready(policy)? })
+    Ok(Policy { age_source, vulnerabilities, ..ready(policy)? })
 }
 
 /// The ranges of a list that names an organization or none.
@@ -324,7 +324,7 @@ pub(super) async fn named_in_force(
     let read = |row: &Row<'_>| Ok::<_, Error>((PolicyRow::read(row)?, row.opt_bytes(6)?, row.int(7)?));
     let Some((row, rule, source)) = tx.query_opt(sql, &params, read).await? else { return Ok(None) };
     let (vulnerabilities, age_source) = (policy_vulnerabilities::read(rule)?, policy_ages::read(source)?);
-    let policy = Policy { vulnerabilities, age_source, ..ready(&row.stored)? };
+    let policy = Policy { age_source, vulnerabilities, ..ready(&row.stored)? };
     Ok(Some((row.uid, row.name, policy)))
 }
 

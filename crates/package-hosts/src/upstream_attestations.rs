@@ -32,7 +32,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask, address: &str) -> Re
     // What is no JSON at all is of a proxy in between rather than of the upstream.
     serde_json::from_str::<IgnoredAny>(&statements).map_err(|error| format!("its statements are no JSON: {error}"))?;
     let document = UpstreamDocument { statements, ..UpstreamDocument::default() };
-    Ok(Answer::Document(NewDocument { etag, last_modified, document, ..NewDocument::default() }))
+    Ok(Answer::Document(Box::new(NewDocument { etag, last_modified, document, ..NewDocument::default() })))
 }
 
 impl PackageHosts {

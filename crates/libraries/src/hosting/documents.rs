@@ -97,7 +97,7 @@ impl Ask {
 pub enum Answer {
     /// The document that it gave before.
     Same,
-    Document(NewDocument),
+    Document(Box<NewDocument>),
     /// It has no such package.
     Absent,
     /// It cannot be asked, or its answer cannot be used.

@@ -110,7 +110,6 @@ pub(super) async fn set_signature(tx: &mut WriteTx, of: &UnsignedVersion, signat
 
 /// Forgets the signatures by a key of some versions, which are signed again then; how many there were.
 pub(super) async fn forget_signatures(tx: &mut WriteTx, keyid: &str, limit: i64) -> Result<u64> {
-    // The second condition is that of the index.
     let sql = "UPDATE hosted_manifests SET signature_keyid = '', signature = NULL
                WHERE (repository, package, sort_key) IN (
                  SELECT repository, package, sort_key FROM hosted_manifests

@@ -270,7 +270,7 @@ async fn keep(
         let checksums = &facts.checksums;
         let seen = match wanted.first_seen {
             // The list of its package has the names of POMs.
-            None if wanted.language == Language::Java && wanted.name.ends_with(".pom") => {
+            None if wanted.language == Language::Java && wanted.name.rsplit('.').next() == Some("pom") => {
                 first_seen::of_fetched(tx, uid, (&wanted.package, &wanted.name), now).await?
             }
             seen => seen,

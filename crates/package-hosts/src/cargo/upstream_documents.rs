@@ -54,7 +54,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
         read(&body, &package, &downloads)
     });
     let read = reading.await.map_err(|error| error.to_string())??;
-    Ok(Answer::Document(NewDocument { etag, last_modified, ..read }))
+    Ok(Answer::Document(Box::new(NewDocument { etag, last_modified, ..read })))
 }
 
 /// The address of archives of a registry, with marks for what differs.

@@ -59,7 +59,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
         vec![described(&body, (module, query))?]
     };
     let document = UpstreamDocument { files, ..UpstreamDocument::default() };
-    Ok(Answer::Document(NewDocument { etag, last_modified, document, ..NewDocument::default() }))
+    Ok(Answer::Document(Box::new(NewDocument { etag, last_modified, document, ..NewDocument::default() })))
 }
 
 fn address(ask: &Ask, module: &str, rest: &str) -> String {

@@ -42,7 +42,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let mut new = reading.await.map_err(|error| error.to_string())??;
     (new.etag, new.last_modified) = (etag, last_modified);
     set_times(hosts, ask, &mut new.document.files).await;
-    Ok(Answer::Document(new))
+    Ok(Answer::Document(Box::new(new)))
 }
 
 /// When the list of a package that has a version changed last; absent if it does not have it, or does not say.

@@ -65,7 +65,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
         signed(read, manifests, |version, sha512| signer.sign(version, sha512).map(Some))
     });
     let read = packing.await.map_err(|error| error.to_string())??;
-    Ok(Answer::Document(NewDocument { etag, last_modified, ..read }))
+    Ok(Answer::Document(Box::new(NewDocument { etag, last_modified, ..read })))
 }
 
 #[derive(Deserialize)]

@@ -28,7 +28,7 @@ pub(super) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
     let signing_keys = read(&fetching::page(opened).await?)?;
     let document = UpstreamDocument { signing_keys, ..UpstreamDocument::default() };
-    Ok(Answer::Document(NewDocument { etag, last_modified, document, ..NewDocument::default() }))
+    Ok(Answer::Document(Box::new(NewDocument { etag, last_modified, document, ..NewDocument::default() })))
 }
 
 #[derive(Deserialize)]

@@ -61,7 +61,7 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     });
     let read = reading.await.map_err(|error| error.to_string())??;
     (new.document.files, new.is_quarantined) = (read.files, read.is_quarantined);
-    Ok(Answer::Document(new))
+    Ok(Answer::Document(Box::new(new)))
 }
 
 /// Drops the address of provenance that is not at the origin of the index itself: a page cannot have this server request anything
