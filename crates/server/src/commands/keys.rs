@@ -161,7 +161,8 @@ async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
 
 /// What became of keys of packages.
 fn summary(revoked: &RevokedPackageKeys) -> String {
-    let mut message: String = revoked.gone.iter().map(|keyid| format!("{keyid} is revoked\n")).collect();
+    let mut message = String::new();
+    message.extend(revoked.gone.iter().map(|keyid| format!("{keyid} is revoked\n")));
     message.extend(revoked.spare.iter().map(|spare| format!("{spare} signs packages\n")));
     if !revoked.gone.is_empty() {
         message.push_str("Running servers sign again what revoked keys of packages had signed.\n");
