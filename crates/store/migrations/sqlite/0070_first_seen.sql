@@ -2,7 +2,7 @@
 ALTER TABLE library_policies ADD COLUMN age_source INTEGER NOT NULL DEFAULT 0;
 -- When this server saw the version of a file first, in microseconds; 0 if that is not known. Whether an earlier list lacked it.
 ALTER TABLE upstream_files ADD COLUMN first_seen_at INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE upstream_files ADD COLUMN is_new INTEGER NOT NULL DEFAULT 0 CHECK (is_new IN (0, 1));
+ALTER TABLE upstream_files ADD COLUMN is_new INTEGER NOT NULL CHECK (is_new IN (0, 1)) DEFAULT 0;
 
 -- Which versions were seen of packages whose documents were forgotten, so that they are not new when they are read again.
 CREATE TABLE upstream_known_versions (
