@@ -137,7 +137,7 @@ async fn a_paused_subscription_gets_nothing_until_it_is_resumed(server: &TestSer
     let kinds: Vec<&str> = heard.iter().map(|one| one.header("ce-type")).collect();
     assert_eq!(kinds.iter().filter(|kind| kind.ends_with("subscription.paused.v1")).count(), 1, "{kinds:?}");
     // The pause itself is of the group, too.
-    assert_eq!(status(&owner, &subscription).await["waiting"], 3);
+    until("three events wait", async || status(&owner, &subscription).await["waiting"] == 3).await;
     assert_eq!(ok(&owner, &format!("POST {}:test", path(&subscription)), json!({})).await["status"], 200);
     assert_eq!(sink.received().len(), 1, "a test comes through");
     assert!(ok(&owner, &resume, json!({})).await["pauseTime"].is_null());
