@@ -143,7 +143,7 @@ function chosen({ cwd }, name) {
 
 /** What cargo showed of an error, or its last line, without what differs from run to run. */
 function shown({ status, stderr }) {
-  const plain = stderr.replaceAll(PUBLIC, 'PUBLIC').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(work, 'WORK').replaceAll(/project-\d+/g, 'PROJECT').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
+  const plain = stderr.replaceAll(PUBLIC, 'PUBLIC').replaceAll(BASE_URL, 'BASE').replaceAll(host, 'HOST').replaceAll(/[0-9a-f]{40}(\/[0-9a-f]{16})*/g, 'UID').replaceAll(work, 'WORK').replaceAll(/project-\d+/g, 'PROJECT').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME').replaceAll(/\d{4}-\d\d-\d\d/g, 'DAY');
   const lines = (text) => text.trim().split(/\s*\n\s*/);
   return status === 0 ? lines(plain).at(-1) : lines(plain.match(/^error: [^]*/m)?.[0] ?? 'nothing').join(' / ');
 }
