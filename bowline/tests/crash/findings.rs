@@ -191,8 +191,8 @@ async fn left_open(storage: &Storage) -> BTreeSet<String> {
         let image = ImageFindings::decode(body.as_slice()).expect("findings");
         for finding in &image.findings {
             let is_opened = event.contains(".opened.");
-            let package = if is_opened { format!("npm/{}", finding.component) } else { finding.component.clone() };
-            let line = format!("{} {} {package}@{}", image.digest, finding.vulnerability, finding.version);
+            let package = &finding.component;
+            let line = format!("{} {} npm/{package}@{}", image.digest, finding.vulnerability, finding.version);
             let before = if is_opened { open.insert(line.clone(), number) } else { open.remove(&line) };
             assert_eq!(before.is_some(), !is_opened, "{event} of {line}, after the event {before:?}");
         }
