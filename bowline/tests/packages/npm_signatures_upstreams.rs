@@ -279,7 +279,7 @@ async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &Tes
     server.clock().advance(Duration::from_secs(7 * 24 * 3600));
     let client = Client::of(server, &server.actor("libraries.javascript.pull", &org).await).javascript();
     assert!(!keys(&client).await.contains(old));
-    // A list that cannot be read is none.
+    // A list that cannot be read lists no key.
     index.state().status = None;
     index.state().documents.insert(LIST.into(), json!([7]));
     server.clock().advance(Duration::from_secs(11));

@@ -153,7 +153,7 @@ async fn add(tx: &mut WriteTx, versions: &[ListedVersion]) -> Result<()> {
     Ok(())
 }
 
-/// The one or two packages that records about the version name; empty where there is none.
+/// The one or two packages that records about the version name; an empty name stands where fewer are compared.
 fn record_packages(ListedVersion { version, origin }: &ListedVersion) -> [String; 2] {
     let compared = PackageOrigin::from_text(origin).compared(&version.package, &version.version);
     let mut keys = compared.iter().map(|compared| compared.package.as_str().to_owned());
