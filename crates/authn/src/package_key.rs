@@ -70,7 +70,7 @@ impl PackageSigner {
         &self.public_key
     }
 
-    /// The signature of a message in DER. It takes some 30 microseconds, and differs from call to call.
+    /// The signature of a message in DER. It differs from call to call.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
         let signature = self.pair.sign(&SystemRandom::new(), message).map_err(|_| FAILED)?;
         Ok(signature.as_ref().to_vec())

@@ -51,7 +51,7 @@ use targets::Target;
 const ARCHIVES: usize = 2;
 /// Statements about files of upstreams that are verified for readers at the same time.
 const STATEMENTS: usize = 2;
-/// Documents of npm's upstreams that are signed at the same time, and those of one organization: some have 100,000 versions,
+/// Long documents of npm's upstreams that are signed at the same time, and those of one organization: some have 100,000 versions,
 /// which take seconds.
 const SIGNED: usize = 4;
 const SIGNED_BY_ORGANIZATION: usize = 2;

@@ -11,6 +11,8 @@ use crate::ecosystems::Language;
 /// Packages of an upstream of which that is kept, and how many of them are dropped at once where there are as many.
 const PACKAGES: i64 = 20_000;
 const DROPPED: i64 = 100;
+/// Packages of which that is kept when an upstream has another account.
+const MOVED: i64 = 1000;
 
 /// Versions of a package that are kept, the youngest: others are new when they are read again.
 const VERSIONS: usize = 5000;
@@ -43,19 +45,21 @@ pub(super) async fn add_empty(tx: &mut WriteTx, upstream: &Uidp, package: &str, 
     Ok(())
 }
 
-/// Keeps what was seen of all packages of an upstream, whose documents are dropped, as it is.
-pub(super) async fn add_all(tx: &mut WriteTx, upstream: &Uidp, language: Language, now: Micros) -> Result<()> {
+/// Keeps what was seen of packages of an upstream, whose documents are dropped, as it is: of the 1,000 that were confirmed last, since
+/// all of them may be too much for one transaction.
+pub(super) async fn add_latest(tx: &mut WriteTx, upstream: &Uidp, language: Language, now: Micros) -> Result<()> {
     // Statements about files have a space in their names, and single versions of Go this sign: neither is a list.
-    let no_version = if language == Language::Go { "AND package NOT LIKE '%@%'" } else { "" };
+    let no_version = if language == Language::Go { "AND d.package NOT LIKE '%@%'" } else { "" };
     let sql = format!(
         "INSERT INTO upstream_known_versions (upstream, package, forgotten_at, document)
-         SELECT upstream, package, CAST($2 AS BIGINT), document FROM upstream_documents
-         WHERE upstream = $1 AND package NOT LIKE '% %' {no_version}
+         SELECT d.upstream, d.package, CAST($2 AS BIGINT), d.document FROM upstream_documents d
+         WHERE d.upstream = $1 AND d.package NOT LIKE '% %' {no_version}
+         ORDER BY d.fetched_at DESC LIMIT $3
          ON CONFLICT (upstream, package) DO UPDATE SET forgotten_at = excluded.forgotten_at,
            document = excluded.document"
     );
-    tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(now)]).await?;
-    Ok(())
+    tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(now), Value::Int(MOVED)]).await?;
+    make_room(tx, upstream).await
 }
 
 /// Drops what was forgotten longest ago where that is kept of as many packages as may be, of packages without any list first:

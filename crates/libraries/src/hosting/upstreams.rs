@@ -199,7 +199,7 @@ async fn drop_documents(tx: &mut WriteTx, before: &UpstreamRow, after: &Upstream
         return Ok(());
     }
     let tables: &[&str] = if before.url == after.url {
-        known_versions::add_all(tx, &after.uid, after.language, after.updated_at).await?;
+        known_versions::add_latest(tx, &after.uid, after.language, after.updated_at).await?;
         &["upstream_documents"]
     } else {
         &["upstream_documents", "upstream_known_versions"]

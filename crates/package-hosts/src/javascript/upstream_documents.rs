@@ -31,6 +31,8 @@ const VERSIONS: usize = 100_000;
 const TIMES: usize = VERSIONS + 10;
 const TAGS: usize = 1000;
 const VERSION: usize = 1 << 20;
+/// Bytes from which on a document is a long one: it may have many thousands of versions to sign.
+const LONG: usize = 1 << 20;
 /// Characters of the kind of a statement.
 const PREDICATE_TYPE: usize = 256;
 /// How the version ends that the public registry leaves in place of a malicious package.
@@ -50,9 +52,14 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
     let body = fetching::page(opened).await?;
     let package = ask.package.clone();
-    // Taken before what was stored is read, so that few documents are in memory. Turns for archives, which publishers of all
-    // organizations wait for, are for reading alone.
-    let signing = fetching::waited(&hosts.signing, ask.upstream.organization()).await.map_err(|why| why.to_string())?;
+    // Long ones wait for each other before they are read, so that few are in memory; trees of hundreds of packages have short
+    // ones, which do not. Turns for archives, which publishers of all organizations wait for, are for reading alone.
+    let signing = match body.len() > LONG {
+        true => {
+            Some(fetching::waited(&hosts.signing, ask.upstream.organization()).await.map_err(|why| why.to_string())?)
+        }
+        false => None,
+    };
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
