@@ -62,9 +62,9 @@ pub enum CliError {
     /// What a version requires is not stored on the server.
     #[error("{0}")]
     NotStored(String),
-    /// A version has no file of a path.
-    #[error("{0}")]
-    NoFile(String),
+    /// There is no such version of generic files, or no file of a path in it.
+    #[error("{message}")]
+    NoFile { message: String, hint: &'static str },
     /// A file was not downloaded.
     #[error("{message}")]
     NotDownloaded { message: String, hint: &'static str },
@@ -113,8 +113,9 @@ impl CliError {
             CliError::Bypassed(_) => Some(
                 "remove them, or add an upstream for each with `bowline libraries upstreams set`, so that policies apply".into(),
             ),
-            CliError::NotAttested { hint, .. } | CliError::NotDownloaded { hint, .. } => Some((*hint).into()),
-            CliError::NoFile(_) => Some("without a path, all files of the version are downloaded".into()),
+            CliError::NotAttested { hint, .. }
+            | CliError::NoFile { hint, .. }
+            | CliError::NotDownloaded { hint, .. } => Some((*hint).into()),
             CliError::NotExported(_) => Some("query them with `bowline vulns get ID`, or in the OSV query API".into()),
             CliError::RecordsChanged => Some("run the command again".into()),
             CliError::Refused(_) | CliError::Unknown(_) | CliError::NoRecords(_) | CliError::Differs => None,
@@ -138,7 +139,7 @@ impl CliError {
             | CliError::NoRecords(_)
             | CliError::NotAttested { .. }
             | CliError::NotStored(_)
-            | CliError::NoFile(_) => 6,
+            | CliError::NoFile { .. } => 6,
             CliError::Differs => 7,
             CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_) | ClientError::NoServer) => 2,

@@ -4,7 +4,7 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bowline_client::{LazyClient, get_document, receive_file};
+use bowline_client::{ClientError, LazyClient, get_document, receive_file};
 use bowline_terminal::{note, public_url};
 use clap::Args;
 use serde::Deserialize;
@@ -16,6 +16,8 @@ use crate::session::Access;
 
 /// Maximum bytes of the list of a version's files.
 const LIST: usize = 8 << 20;
+/// Code of gRPC for what does not exist.
+const NOT_FOUND: i32 = 5;
 
 /// What is downloaded, and where to.
 #[derive(Args)]
@@ -73,7 +75,13 @@ pub(super) async fn run(command: DownloadCommand) -> Result<(), CliError> {
     let libraries = url.trim_end_matches('/');
     let base = format!("{libraries}/files/{}/{version}", command.group.as_deref().unwrap_or("~"));
     let token = session.token(libraries).await?;
-    let list = get_document(&session.http, &format!("{base}/"), &token, "application/json", LIST).await?;
+    let list = get_document(&session.http, &format!("{base}/"), &token, "application/json", LIST).await;
+    let list = list.map_err(|error| match error {
+        ClientError::Refused { code: NOT_FOUND, message, .. } => {
+            CliError::NoFile { message, hint: "`bowline libraries files list GROUP` shows what a group published" }
+        }
+        error => error.into(),
+    })?;
     let listed: Listed = serde_json::from_value(list).map_err(|error| {
         CliError::Document(format!("the list of files of {} cannot be read: {error}", command.purl))
     })?;
@@ -101,7 +109,8 @@ fn selected(command: &DownloadCommand, listed: Listed) -> Result<Vec<ListedFile>
     }
     let absent = command.paths.iter().find(|path| listed.files.iter().all(|file| file.path != **path));
     if let Some(path) = absent {
-        return Err(CliError::NoFile(format!("{} has no file {path}", command.purl)));
+        let message = format!("{} has no file {path}", command.purl);
+        return Err(CliError::NoFile { message, hint: "without a path, all files of the version are downloaded" });
     }
     Ok(listed.files.into_iter().filter(|file| is_selected(&file.path)).collect())
 }

@@ -54,11 +54,10 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let package = ask.package.clone();
     // Long ones wait for each other before they are read, so that few are in memory; trees of hundreds of packages have short
     // ones, which do not. Turns for archives, which publishers of all organizations wait for, are for reading alone.
-    let signing = match body.len() > LONG {
-        true => {
-            Some(fetching::waited(&hosts.signing, ask.upstream.organization()).await.map_err(|why| why.to_string())?)
-        }
-        false => None,
+    let signing = if body.len() > LONG {
+        Some(fetching::waited(&hosts.signing, ask.upstream.organization()).await.map_err(|why| why.to_string())?)
+    } else {
+        None
     };
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
