@@ -20,6 +20,8 @@ mod examples;
 mod examples_table;
 #[path = "command_line/feeds.rs"]
 mod feeds;
+#[path = "command_line/files.rs"]
+mod files;
 #[path = "command_line/full_disk.rs"]
 mod full_disk;
 #[path = "command_line/greeting.rs"]

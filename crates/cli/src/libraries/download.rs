@@ -4,7 +4,7 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use bowline_client::{ClientError, LazyClient, get_document, receive_file};
+use bowline_client::{LazyClient, get_document, receive_file};
 use bowline_terminal::{note, public_url};
 use clap::Args;
 use serde::Deserialize;
@@ -16,8 +16,6 @@ use crate::session::Access;
 
 /// Maximum bytes of the list of a version's files.
 const LIST: usize = 8 << 20;
-/// Code of gRPC for what does not exist.
-const NOT_FOUND: i32 = 5;
 
 /// What is downloaded, and where to.
 #[derive(Args)]
@@ -76,11 +74,12 @@ pub(super) async fn run(command: DownloadCommand) -> Result<(), CliError> {
     let base = format!("{libraries}/files/{}/{version}", command.group.as_deref().unwrap_or("~"));
     let token = session.token(libraries).await?;
     let list = get_document(&session.http, &format!("{base}/"), &token, "application/json", LIST).await;
-    let list = list.map_err(|error| match error {
-        ClientError::Refused { code: NOT_FOUND, message, .. } => {
-            CliError::NoFile { message, hint: "`bowline libraries files list GROUP` shows what a group published" }
+    let list = list.map_err(|error| {
+        if !error.is_absent() {
+            return error.into();
         }
-        error => error.into(),
+        let hint = "`bowline libraries files list GROUP` shows what a group published";
+        CliError::NoFile { message: error.to_string(), hint }
     })?;
     let listed: Listed = serde_json::from_value(list).map_err(|error| {
         CliError::Document(format!("the list of files of {} cannot be read: {error}", command.purl))

@@ -242,9 +242,10 @@ impl PublishedVersion {
 
     /// An error of the package host; where something is absent, with what to do about it.
     fn absent(&self, error: ClientError) -> CliError {
-        match error {
-            ClientError::Refused { code: 5, message, .. } => CliError::NotAttested { message, hint: self.hint() },
-            other => other.into(),
+        if error.is_absent() {
+            CliError::NotAttested { message: error.to_string(), hint: self.hint() }
+        } else {
+            error.into()
         }
     }
 

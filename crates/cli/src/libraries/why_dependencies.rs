@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use bowline_client::{Api, ClientError};
+use bowline_client::Api;
 use bowline_contract::bowline::libraries::v1 as own;
 use bowline_contract::bowline::libraries::v1::DependencyState;
 use bowline_contract::bowline::libraries::v1::rpc::decisions::ExplainDependencies;
@@ -27,10 +27,9 @@ pub(super) async fn required(
     explanation: &own::PackageExplanation,
 ) -> Result<own::PackageDependencies, CliError> {
     let request = own::ExplainDependenciesRequest { parent: parent.into(), purl: explanation.purl.clone() };
-    api.call::<ExplainDependencies>(&request).await.map_err(|error| match error {
-        ClientError::Refused { code: 5, message, .. } => CliError::NotStored(message),
-        other => other.into(),
-    })
+    api.call::<ExplainDependencies>(&request)
+        .await
+        .map_err(|error| if error.is_absent() { CliError::NotStored(error.to_string()) } else { error.into() })
 }
 
 /// Prints a decision, and what the version requires; fails if an installation would. CSV has what it requires alone.
