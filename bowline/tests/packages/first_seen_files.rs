@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bowline_store::Value;
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::json;
 
@@ -39,6 +40,47 @@ async fn another_account_knows_the_versions_of_the_first(server: &TestServer) {
     assert_eq!(held().await, [false, true]);
     change(format!("{}/simple", index.base), "reader").await;
     assert_eq!(held().await, [false, false], "another address begins with first lists");
+}
+
+const KNOWN: &str = "SELECT count(*) FROM upstream_known_versions";
+
+/// Gives an upstream another account that has so many lists beside that of `foo`: `p1` and further ones, each of so many bytes and
+/// confirmed a microsecond after the one before.
+async fn change_account_of(server: &TestServer, (lists, bytes): (i64, usize)) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 300);
+    let (org, owner, client) = installer(server, &index).await;
+    client.project("foo").await;
+    let filled = server.server().parts().storage.db.write(move |tx| {
+        Box::pin(async move {
+            let sql = "INSERT INTO upstream_documents (upstream, package, etag, last_modified, serial, document, fetched_at)
+                       WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+                       SELECT upstream, 'p' || i, '', '', 0, $2, fetched_at + i FROM n, upstream_documents WHERE package = 'foo'";
+            let list = vec![0; bytes];
+            tx.execute(sql, &[Value::Int(lists), Value::from(&list)]).await.map_err(bowline_core::Error::from)
+        })
+    });
+    assert_eq!(filled.await.unwrap(), u64::try_from(lists).unwrap());
+    let upstream = json!({
+        "name": "pypi", "ecosystem": "PYTHON", "url": format!("{}/simple/", index.base), "username": "reader",
+        "password": "secret",
+    });
+    let set = set_upstream(&owner, &org, upstream).await;
+    assert_eq!(set.0, 200, "{}", set.1);
+}
+
+async fn another_account_knows_the_lists_that_were_confirmed_last(server: &TestServer) {
+    change_account_of(server, (1000, 100)).await;
+    assert_eq!(number(server, KNOWN).await, 1000);
+    let first = "SELECT count(*) FROM upstream_known_versions WHERE package = 'foo'";
+    assert_eq!(number(server, first).await, 0, "confirmed before the others");
+}
+
+async fn another_account_knows_lists_of_32_mebibytes(server: &TestServer) {
+    change_account_of(server, (9, 4 << 20)).await;
+    assert_eq!(number(server, KNOWN).await, 8);
+    let first = "SELECT count(*) FROM upstream_known_versions WHERE package IN ('foo', 'p1')";
+    assert_eq!(number(server, first).await, 0, "confirmed before the others");
 }
 
 async fn other_bytes_of_an_old_file_are_new(server: &TestServer) {
@@ -129,6 +171,8 @@ async fn bytes_that_are_stored_are_not_new(server: &TestServer) {
 }
 
 each_engine!(
+    another_account_knows_lists_of_32_mebibytes,
+    another_account_knows_the_lists_that_were_confirmed_last,
     another_account_knows_the_versions_of_the_first,
     other_bytes_of_an_old_file_are_new,
     a_file_that_comes_to_an_old_version_is_new,

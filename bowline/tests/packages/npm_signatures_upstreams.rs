@@ -287,9 +287,35 @@ async fn keys_of_an_upstream_outlast_it_and_are_of_one_organization(server: &Tes
     assert_eq!((all.len(), verified(&all, &document, "1.0.0")), (1, Ok(true)));
 }
 
+async fn documents_with_many_versions_are_signed_in_turn(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    for name in ["few", "long", "many"] {
+        index.npm_publish(server, name, "1.0.0", 30);
+    }
+    index.state().documents.get_mut("long").unwrap()["readme"] = json!("x".repeat(1 << 20));
+    let first = index.state().documents["many"]["versions"]["1.0.0"].clone();
+    for patch in 1..=500 {
+        index.state().documents.get_mut("many").unwrap()["versions"][format!("1.0.{patch}")] = first.clone();
+    }
+    let (org, client, _) = installer(server, "acme", &index).await;
+    let turns = server.server().parts().package_hosts.signing_turns();
+    let taken = turns.take(Some(org), 2).expect("all of the organization");
+    client.document("few").await;
+    let requested = async { tokio::join!(client.document("long"), client.document("many")) };
+    let mut requested = std::pin::pin!(requested);
+    let early = tokio::time::timeout(Duration::from_millis(500), &mut requested).await;
+    assert!(early.is_err(), "neither is signed without a turn");
+    let stored = "SELECT count(*) FROM upstream_documents WHERE package IN ('long', 'many')";
+    assert_eq!(number(server, stored).await, 0);
+    drop(taken);
+    let (long, many) = requested.await;
+    assert_eq!((signatures(&long, "1.0.0").is_array(), signatures(&many, "1.0.500").is_array()), (true, true));
+}
+
 each_engine!(
     an_upstream_without_keys_is_signed_for,
     documents_are_signed_again_after_a_key_was_removed,
+    documents_with_many_versions_are_signed_in_turn,
     keys_are_listed_while_upstreams_are_silent,
     keys_of_an_upstream_outlast_it_and_are_of_one_organization,
     no_upstream_ends_the_audit_of_others,

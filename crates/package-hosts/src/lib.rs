@@ -51,8 +51,8 @@ use targets::Target;
 const ARCHIVES: usize = 2;
 /// Statements about files of upstreams that are verified for readers at the same time.
 const STATEMENTS: usize = 2;
-/// Long documents of npm's upstreams that are signed at the same time, and those of one organization: some have 100,000 versions,
-/// which take seconds.
+/// Documents of npm's upstreams that are signed at the same time if they are long or have many versions, and those of one
+/// organization: some have 100,000 versions.
 const SIGNED: usize = 4;
 const SIGNED_BY_ORGANIZATION: usize = 2;
 
@@ -113,6 +113,11 @@ impl PackageHosts {
             trusted_root,
             url,
         }
+    }
+
+    /// The turns in which documents of upstreams with many versions are signed, by organization. Tests take them.
+    pub fn signing_turns(&self) -> &Arc<Quota<String>> {
+        &self.signing
     }
 
     /// Writes the refused downloads that wait. Call it every few seconds, and once at the end; `draw` draws UIDPs at random.

@@ -11,8 +11,11 @@ use crate::ecosystems::Language;
 /// Packages of an upstream of which that is kept, and how many of them are dropped at once where there are as many.
 const PACKAGES: i64 = 20_000;
 const DROPPED: i64 = 100;
-/// Packages of which that is kept when an upstream has another account.
+/// Packages of which that is kept when an upstream has another account, and bytes of their lists: all of that is one transaction.
 const MOVED: i64 = 1000;
+const MOVED_BYTES: i64 = 32 << 20;
+/// Bytes below which a list has no version.
+const EMPTY: i64 = 16;
 
 /// Versions of a package that are kept, the youngest: others are new when they are read again.
 const VERSIONS: usize = 5000;
@@ -45,36 +48,44 @@ pub(super) async fn add_empty(tx: &mut WriteTx, upstream: &Uidp, package: &str, 
     Ok(())
 }
 
-/// Keeps what was seen of packages of an upstream, whose documents are dropped, as it is: of the 1,000 that were confirmed last, since
-/// all of them may be too much for one transaction.
+/// Keeps what was seen of packages of an upstream, whose documents are dropped, as it is: of the 1,000 that were confirmed last, as
+/// far as their lists have 32 MiB together.
 pub(super) async fn add_latest(tx: &mut WriteTx, upstream: &Uidp, language: Language, now: Micros) -> Result<()> {
     // Statements about files have a space in their names, and single versions of Go this sign: neither is a list.
-    let no_version = if language == Language::Go { "AND d.package NOT LIKE '%@%'" } else { "" };
+    let no_version = if language == Language::Go { "AND package NOT LIKE '%@%'" } else { "" };
     let sql = format!(
         "INSERT INTO upstream_known_versions (upstream, package, forgotten_at, document)
-         SELECT d.upstream, d.package, CAST($2 AS BIGINT), d.document FROM upstream_documents d
-         WHERE d.upstream = $1 AND d.package NOT LIKE '% %' {no_version}
-         ORDER BY d.fetched_at DESC LIMIT $3
+         SELECT d.upstream, d.package, CAST($2 AS BIGINT), d.document
+         FROM upstream_documents d
+         JOIN (SELECT package, sum(bytes) OVER (ORDER BY fetched_at DESC, package) AS bytes
+               FROM (SELECT package, fetched_at, length(document) AS bytes FROM upstream_documents
+                     WHERE upstream = $1 AND package NOT LIKE '% %' {no_version}
+                     ORDER BY fetched_at DESC, package LIMIT $3) AS latest) AS moved ON moved.package = d.package
+         WHERE d.upstream = $1 AND moved.bytes <= $4
          ON CONFLICT (upstream, package) DO UPDATE SET forgotten_at = excluded.forgotten_at,
            document = excluded.document"
     );
-    tx.execute(&sql, &[Value::from(upstream.as_str()), Value::Int(now), Value::Int(MOVED)]).await?;
+    let params = [Value::from(upstream.as_str()), Value::Int(now), Value::Int(MOVED), Value::Int(MOVED_BYTES)];
+    tx.execute(&sql, &params).await?;
     make_room(tx, upstream).await
 }
 
 /// Drops what was forgotten longest ago where that is kept of as many packages as may be, of packages without any list first:
 /// readers choose their names.
 pub(super) async fn make_room(tx: &mut WriteTx, upstream: &Uidp) -> Result<()> {
+    // So many more come at once.
+    let most = PACKAGES + MOVED;
     let sql = "SELECT count(*) FROM (SELECT 1 FROM upstream_known_versions WHERE upstream = $1 LIMIT $2) AS known";
-    let params = [Value::from(upstream.as_str()), Value::Int(PACKAGES)];
+    let params = [Value::from(upstream.as_str()), Value::Int(most)];
     let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default();
     if count < PACKAGES {
         return Ok(());
     }
     let sql = "DELETE FROM upstream_known_versions WHERE upstream = $1 AND package IN
                  (SELECT package FROM upstream_known_versions WHERE upstream = $1
-                  ORDER BY CASE WHEN length(document) < 16 THEN 0 ELSE 1 END, forgotten_at LIMIT $2)";
-    tx.execute(sql, &[Value::from(upstream.as_str()), Value::Int(DROPPED)]).await?;
+                  ORDER BY CASE WHEN length(document) < $3 THEN 0 ELSE 1 END, forgotten_at LIMIT $2)";
+    let dropped = count - PACKAGES + DROPPED;
+    tx.execute(sql, &[Value::from(upstream.as_str()), Value::Int(dropped), Value::Int(EMPTY)]).await?;
     Ok(())
 }
 

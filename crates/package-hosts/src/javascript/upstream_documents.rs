@@ -13,6 +13,7 @@ use bowline_libraries::hosting::{
     Answer, Ask, NewDocument, OwnSignature, PackedManifests, SIGNING_KEYS, UpstreamDocument, UpstreamFile,
     UpstreamManifest, UpstreamManifests,
 };
+use bowline_pipeline::Lease;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -31,8 +32,9 @@ const VERSIONS: usize = 100_000;
 const TIMES: usize = VERSIONS + 10;
 const TAGS: usize = 1000;
 const VERSION: usize = 1 << 20;
-/// Bytes from which on a document is a long one: it may have many thousands of versions to sign.
-const LONG: usize = 1 << 20;
+/// Maximum bytes and versions of a document that is signed without a turn.
+const SHORT: usize = 1 << 20;
+const FEW: usize = 500;
 /// Characters of the kind of a statement.
 const PREDICATE_TYPE: usize = 256;
 /// How the version ends that the public registry leaves in place of a malicious package.
@@ -52,19 +54,21 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     let (etag, last_modified) = (text_of(&opened, header::ETAG), text_of(&opened, header::LAST_MODIFIED));
     let body = fetching::page(opened).await?;
     let package = ask.package.clone();
-    // Long ones wait for each other before they are read, so that few are in memory; trees of hundreds of packages have short
-    // ones, which do not. Turns for archives, which publishers of all organizations wait for, are for reading alone.
-    let signing = if body.len() > LONG {
-        Some(fetching::waited(&hosts.signing, ask.upstream.organization()).await.map_err(|why| why.to_string())?)
-    } else {
-        None
-    };
+    // Turns for archives, which publishers of all organizations wait for, are for reading alone.
+    let mut signing = None;
+    if body.len() > SHORT {
+        // Before it is read, so that few long ones are in memory.
+        signing = Some(turn_to_sign(hosts, ask).await?);
+    }
     let turn = hosts.archives.clone().acquire_owned().await.map_err(|error| error.to_string())?;
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         read(&body, &url, &package)
     });
     let (read, manifests) = reading.await.map_err(|error| error.to_string())??;
+    if signing.is_none() && manifests.len() > FEW {
+        signing = Some(turn_to_sign(hosts, ask).await?);
+    }
     let signer = hosts.hosting.document_signer(ask).await.map_err(|error| error.to_string())?;
     let packing = tokio::task::spawn_blocking(move || {
         let _signing = signing;
@@ -72,6 +76,11 @@ pub(crate) async fn answer(hosts: &PackageHosts, ask: &Ask) -> Result<Answer, St
     });
     let read = packing.await.map_err(|error| error.to_string())??;
     Ok(Answer::Document(Box::new(NewDocument { etag, last_modified, ..read })))
+}
+
+/// A turn to sign a document with many versions: trees of hundreds of packages have short ones, which do not wait for each other.
+async fn turn_to_sign(hosts: &PackageHosts, ask: &Ask) -> Result<Lease<String>, String> {
+    fetching::waited(hosts.signing_turns(), ask.upstream.organization()).await.map_err(|why| why.to_string())
 }
 
 #[derive(Deserialize)]
