@@ -90,6 +90,28 @@ async fn a_file_that_comes_after_its_signature_has_the_signed_bytes(engine: Engi
     server.stop().await;
 }
 
+async fn of_a_file_and_a_signature_of_other_bytes_at_the_same_time_one_is_refused(engine: Engine) {
+    let (sigstore, server) = (Sigstore::new(), TestServer::start(engine).await);
+    let (_, client) = java_publisher(&server, "acme").await;
+    let bundle = sigstore.file_bundle(&SIGNER, JAR).to_string();
+    let pairs = (0..40).map(async |pair| {
+        let (file, signature) = (format!("-{pair}.jar"), format!("-{pair}.jar.sigstore.json"));
+        tokio::join!(put(&client, &file, b"other bytes"), put(&client, &signature, bundle.as_bytes()))
+    });
+    for (file, signature) in futures_util::future::join_all(pairs).await {
+        // A signature is refused when it is read, or, if its file came meanwhile, when it is published.
+        assert!(
+            matches!((file.status, signature.status), (201, 400 | 409) | (409, 201)),
+            "{} {}, {} {}",
+            file.status,
+            file.text(),
+            signature.status,
+            signature.text()
+        );
+    }
+    server.stop().await;
+}
+
 async fn a_signature_that_does_not_hold_is_refused(engine: Engine) {
     let sigstore = Sigstore::new();
     let server = trusting(engine, &sigstore).await;
@@ -166,6 +188,7 @@ async fn signatures_go_with_old_builds_of_a_snapshot(engine: Engine) {
 by_engine!(
     a_signature_is_verified_after_its_file,
     a_file_that_comes_after_its_signature_has_the_signed_bytes,
+    of_a_file_and_a_signature_of_other_bytes_at_the_same_time_one_is_refused,
     a_signature_that_does_not_hold_is_refused,
     without_a_trusted_root_a_signature_is_stored_unverified,
     signatures_go_with_old_builds_of_a_snapshot,
