@@ -1,5 +1,3 @@
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -21,6 +19,7 @@ use crate::browser::Browser;
 use crate::clock::TestClock;
 use crate::engine::{Database, Engine};
 use crate::idp::IdentityProvider;
+use crate::template;
 use crate::wire::Wire;
 
 /// The operator's fixed subject.
@@ -55,6 +54,9 @@ impl TestServer {
         };
         let mut options = options(&directory, database.as_ref());
         change(&mut options);
+        if options.database_url.is_none() {
+            template::embed(&options).await;
+        }
         let clock = TestClock::default();
         let idp = IdentityProvider::start(clock.clone()).await;
         let (server, base, wire) = start(&options, &clock).await;
@@ -290,9 +292,7 @@ fn options(directory: &TempDir, database: Option<&Database>) -> Options {
     };
     if let Some(database) = database {
         let key = directory.path().join("key");
-        let mut file = std::fs::OpenOptions::new();
-        let file = file.write(true).create_new(true).mode(0o600).open(&key);
-        file.and_then(|mut file| file.write_all(&[7; 32])).expect("the key file is written");
+        template::write_key(&key);
         options.key_file = Some(key);
         options.database_url = Some(database.url());
     }

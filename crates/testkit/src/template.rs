@@ -1,11 +1,20 @@
-//! A migrated and empty PostgreSQL database that those of tests are copies of: a copy takes half as long as migrating.
+//! Migrated and empty databases that those of tests are copies of: migrating takes longer than most tests.
 //!
-//! It is made once for a schema and stays on the server, so that the next run finds it.
+//! That of PostgreSQL is made once for a schema and stays on the server, so that the next run finds it; that of SQLite is made once
+//! by each process.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
 
-use bowline_store::{Db, MIGRATIONS, PostgresOptions};
+use bowline_server::Options;
+use bowline_store::{Db, MIGRATIONS, PostgresOptions, SqliteOptions};
+use tokio::sync::OnceCell;
 use tokio_postgres::Client;
+
+/// Key of the databases of tests.
+const KEY: [u8; 32] = [7; 32];
 
 /// Key of the lock that the maker of a template holds.
 const MAKING: i64 = 0x626f_776c_696e_6500;
@@ -52,4 +61,37 @@ async fn is_there(admin: &Client, name: &str) -> bool {
 
 async fn execute(admin: &Client, statement: &str) {
     admin.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+}
+
+/// Makes the embedded database of a server, with its key, where these options have it.
+pub(crate) async fn embed(options: &Options) {
+    static MADE: OnceCell<Vec<u8>> = OnceCell::const_new();
+    let directory = options.data_dir();
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory).expect("the data directory is made");
+    write(&directory.join("bowline.db"), MADE.get_or_init(migrated).await);
+    if options.key_file.is_none() {
+        write_key(&directory.join("key"));
+    }
+}
+
+/// The bytes of a migrated file of SQLite.
+async fn migrated() -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a scratch directory is made");
+    let path = directory.path().join("bowline.db");
+    let db = Db::open_sqlite(&path, SqliteOptions::default()).await.expect("the template opens");
+    db.migrate(MIGRATIONS).await.expect("the template is migrated");
+    // The last one to close it copies the log into the file.
+    db.close().await;
+    std::fs::read(&path).expect("the template is read")
+}
+
+/// Writes the key of a database.
+pub(crate) fn write_key(path: &Path) {
+    write(path, &KEY);
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    let mut file = std::fs::OpenOptions::new();
+    let file = file.write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(bytes)).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
