@@ -1,9 +1,13 @@
 //! Clients of the index of Python, and distributions to publish.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
+use bowline_package_hosts::PackageHosts;
 pub(crate) use bowline_testkit::python::{BOUNDARY, Form, file_name, metadata, sdist, wheel, zip};
 use bowline_testkit::{Actor, RestReply, Streamed, TestServer, cargo, golang, maven, npm};
 use http::HeaderMap;
@@ -13,7 +17,9 @@ use serde_json::{Value, json};
 pub(crate) const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
 /// Someone who installs and publishes, by a user name and a password.
+#[derive(Clone)]
 pub(crate) struct Client {
+    hosts: Arc<PackageHosts>,
     anonymous: Actor,
     authorization: Option<String>,
     /// The word of the protocol.
@@ -34,48 +40,43 @@ impl Client {
     }
 
     pub(crate) fn anonymous(server: &TestServer) -> Client {
-        Client { anonymous: server.anonymous(), authorization: None, word: "python", base: "/libraries/python".into() }
+        let hosts = server.server().parts().package_hosts.clone();
+        let base = "/libraries/python".into();
+        Client { hosts, anonymous: server.anonymous(), authorization: None, word: "python", base }
     }
 
     /// The same in the protocol of npm.
     pub(crate) fn javascript(&self) -> Client {
-        let base = self.base.replacen(self.word, "javascript", 1);
-        Client {
-            anonymous: self.anonymous.clone(),
-            authorization: self.authorization.clone(),
-            word: "javascript",
-            base,
-        }
+        self.in_protocol("javascript")
     }
 
     /// The same in the protocol of Maven.
     pub(crate) fn java(&self) -> Client {
-        let base = self.base.replacen(self.word, "java", 1);
-        Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "java", base }
+        self.in_protocol("java")
     }
 
     /// The same in the protocol of Go.
     pub(crate) fn go(&self) -> Client {
-        let base = self.base.replacen(self.word, "go", 1);
-        Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "go", base }
+        self.in_protocol("go")
     }
 
     /// The same in the protocol of Cargo.
     pub(crate) fn cargo(&self) -> Client {
-        let base = self.base.replacen(self.word, "cargo", 1);
-        Client { anonymous: self.anonymous.clone(), authorization: self.authorization.clone(), word: "cargo", base }
+        self.in_protocol("cargo")
+    }
+
+    fn in_protocol(&self, word: &'static str) -> Client {
+        Client { word, base: self.base.replacen(self.word, word, 1), ..self.clone() }
     }
 
     /// The same at the host of generic files, in the caller's organization.
     pub(crate) fn files(&self) -> Client {
-        let (anonymous, authorization) = (self.anonymous.clone(), self.authorization.clone());
-        Client { anonymous, authorization, word: "files", base: "/libraries/files/~".into() }
+        Client { word: "files", base: "/libraries/files/~".into(), ..self.clone() }
     }
 
     /// The same with another header of credentials.
     pub(crate) fn authorized(&self, authorization: &str) -> Client {
-        let (anonymous, base) = (self.anonymous.clone(), self.base.clone());
-        Client { anonymous, authorization: Some(authorization.into()), word: self.word, base }
+        Client { authorization: Some(authorization.into()), ..self.clone() }
     }
 
     /// The header of its credentials.
@@ -85,12 +86,7 @@ impl Client {
 
     /// The same at a group.
     pub(crate) fn at(&self, group: &str) -> Client {
-        Client {
-            anonymous: self.anonymous.clone(),
-            authorization: self.authorization.clone(),
-            word: self.word,
-            base: format!("/libraries/{}/~{group}", self.word),
-        }
+        Client { base: format!("/libraries/{}/~{group}", self.word), ..self.clone() }
     }
 
     /// Sends `"VERB path"`, below the index.
@@ -99,7 +95,7 @@ impl Client {
         self.send_from_root(&format!("{verb} {}/{path}", self.base), headers, body).await
     }
 
-    /// The same of a whole path.
+    /// The same of a whole path. What was fetched for the response is stored then, for the test to look at.
     pub(crate) async fn send_from_root(&self, what: &str, headers: &[(&'static str, &str)], body: &[u8]) -> RestReply {
         let (verb, path) = what.split_once(' ').expect("a verb and a path");
         let mut map = HeaderMap::new();
@@ -109,7 +105,11 @@ impl Client {
         if let Some(value) = &self.authorization {
             map.insert(AUTHORIZATION, value.parse().expect("a header's value"));
         }
-        self.anonymous.rest_with(verb, path, map, body.to_vec()).await
+        let reply = self.anonymous.rest_with(verb, path, map, body.to_vec()).await;
+        while reply.status == 200 && self.hosts.fetches_under_way() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        reply
     }
 
     pub(crate) async fn get(&self, path: &str) -> RestReply {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{TestServer, each_engine};
+use bowline_testkit::{Engine, TestServer, each_engine};
 use serde_json::json;
 
 use crate::fake_index::{FakeIndex, Fault};
@@ -224,6 +224,44 @@ async fn a_large_file_arrives_while_it_is_fetched(server: &TestServer) {
     }
     assert!(is_cut && size <= bytes.len() - 65_536, "{size}");
     assert_eq!(client.file(&page, 0).await.status, 502);
+}
+
+/// What is verified waits neither for the disk nor for the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn verified_files_do_not_wait_until_they_are_kept() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let index = FakeIndex::start().await;
+    let files = [index.publish(&server, "small", "1.0", 30), index.publish_large(&server, "large", "1.0", 300_000)];
+    let (_, _, client) = installer(&server, &index).await;
+    let pages = [client.project("small").await, client.project("large").await];
+    for (page, bytes) in pages.iter().zip(&files) {
+        index.state().stalls = true;
+        let arrives = async {
+            let (mut arriving, mut sent) = (client.open(page, 0).await, Vec::new());
+            while let Some(part) = arriving.part().await {
+                sent.extend_from_slice(&part.expect("no error"));
+            }
+            sent
+        };
+        // What the last part waits for begins once nothing can be written to the database.
+        let goes_on = async {
+            while number(&server, "SELECT count(*) FROM uploads").await < 1 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let release = server.hold_writer().await;
+            index.state().stalls = false;
+            release
+        };
+        let (sent, release) = tokio::join!(arrives, goes_on);
+        assert!(sent == *bytes);
+        assert_eq!(number(&server, "SELECT count(*) FROM uploads").await, 1, "it is not kept yet");
+        drop(release);
+        index.seen();
+        assert_eq!(client.file(page, 0).await.body, *bytes);
+        assert_eq!(number(&server, "SELECT count(*) FROM uploads").await, 0);
+        assert_eq!(index.seen(), Vec::<String>::new(), "it was kept");
+    }
+    server.stop().await;
 }
 
 async fn accounts_stay_with_their_upstream(server: &TestServer) {

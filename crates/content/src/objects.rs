@@ -142,6 +142,9 @@ impl Objects {
         let addition = Addition { limit, ..addition };
         match draft.fill(before, parts, known.clone(), &addition).await {
             Ok((size, hasher)) => {
+                if let Some(tail) = &addition.tail {
+                    tail.compare(hasher.as_ref());
+                }
                 if size > before {
                     draft.finish().await?;
                 }

@@ -13,7 +13,7 @@ use crate::error::ContentError;
 /// Bytes read from a file at a time.
 pub(crate) const CHUNK: u64 = 256 * 1024;
 /// Parts up to this many bytes are read in one call: a blocking thread would cost more.
-const SMALL: u64 = 64 * 1024;
+pub(crate) const SMALL: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Reader {

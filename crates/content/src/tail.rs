@@ -2,7 +2,8 @@
 //!
 //! A reader takes what is stored at its own pace: from the upload's file, or from a bounded window of the newest bytes
 //! where an object store shows nothing before the end. The last bytes of every reader wait until the whole blob was
-//! verified and committed, so that no reader completes with bytes that turn out to be wrong.
+//! verified, so that no reader completes with bytes that turn out to be wrong; those of most tails wait until it is
+//! committed, too.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,10 +19,13 @@ use tokio::sync::watch;
 use crate::content::{Addition, BlobBackend, Content, is_id};
 use crate::digest::Digest;
 use crate::error::ContentError;
-use crate::reader::{CHUNK, Reader, chunk};
+use crate::hasher::Hasher;
+use crate::reader::{CHUNK, SMALL, chunk};
 
 /// Bytes at the end of each reader's part that wait for the whole blob to be verified.
 pub const HELD_BACK: u64 = 64 * 1024;
+/// Bytes at the end of what is written of a file that count as just written.
+const RECENT: u64 = 1 << 20;
 /// Bytes of an upload to an object store that stay in memory for its readers.
 const WINDOW: usize = 8 << 20;
 
@@ -29,6 +33,8 @@ const WINDOW: usize = 8 << 20;
 #[derive(Clone, Debug)]
 enum Progress {
     Growing(u64),
+    /// All bytes are there and have the digest.
+    Verified,
     /// Verified and committed, under this upload's name.
     Whole(Arc<str>),
     Failed,
@@ -41,6 +47,7 @@ pub struct Tail {
     bytes: Arc<TailBytes>,
     content: Content,
     digest: Digest,
+    is_early: bool,
 }
 
 /// Where the bytes are before the end.
@@ -110,7 +117,14 @@ impl Tail {
 
     fn new(content: Content, digest: Digest, bytes: TailBytes) -> Tail {
         let (progress, _) = watch::channel(Progress::Growing(0));
-        Tail { progress: Arc::new(progress), bytes: Arc::new(bytes), content, digest }
+        Tail { progress: Arc::new(progress), bytes: Arc::new(bytes), content, digest, is_early: false }
+    }
+
+    /// The same where readers have the rest once it is verified, and do not wait until the blob is committed: for what anyone
+    /// may have whose request was allowed, even if it cannot be kept.
+    #[must_use]
+    pub fn early(self) -> Tail {
+        Tail { is_early: true, ..self }
     }
 
     /// A reader from any position.
@@ -138,6 +152,13 @@ impl Tail {
             window.lock().unwrap_or_else(PoisonError::into_inner).push(part.clone());
         }
         self.has_grown(size);
+    }
+
+    /// Lets readers of an early tail have the rest of an upload that is written to its end, if it has the digest.
+    pub(crate) fn compare(&self, hasher: Option<&Hasher>) {
+        if self.is_early && hasher.is_some_and(|hasher| hasher.clone().finish() == self.digest) {
+            self.progress.send_replace(Progress::Verified);
+        }
     }
 
     /// Looks how far another process has come with the file; absent if it was removed.
@@ -209,6 +230,12 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// Waits until readers may have all bytes; false if that does not happen.
+    pub async fn verified(mut self) -> bool {
+        let ended = self.progress.wait_for(|progress| !matches!(progress, Progress::Growing(_))).await;
+        ended.is_ok_and(|progress| !matches!(*progress, Progress::Failed))
+    }
+
     /// Streams a part as its bytes arrive. Its last [`HELD_BACK`] bytes come once the whole blob was verified; the stream
     /// fails if it is not.
     pub fn stream(self, start: u64, length: u64) -> BoxStream<'static, Result<Bytes, Error>> {
@@ -254,13 +281,13 @@ impl Follower {
     async fn next(mut self, span: Span) -> Result<(Bytes, Following), Error> {
         loop {
             let progress = self.progress.borrow_and_update().clone();
-            let readable = match &progress {
+            let (readable, written) = match &progress {
                 Progress::Failed => return Err(cut()),
-                Progress::Whole(_) => span.end,
-                Progress::Growing(size) => span.held.min(*size),
+                Progress::Verified | Progress::Whole(_) => (span.end, span.end),
+                Progress::Growing(size) => (span.held.min(*size), *size),
             };
             if span.at < readable
-                && let Some(part) = self.bytes.read(span.at, readable).await?
+                && let Some(part) = self.bytes.read(span.at, readable, written).await?
             {
                 return Ok((part, Following::Growing(self)));
             }
@@ -276,11 +303,11 @@ impl Follower {
 }
 
 impl TailBytes {
-    /// Some bytes from `at` on and before `end`; absent if only the stored blob has them.
-    async fn read(&self, at: u64, end: u64) -> Result<Option<Bytes>, Error> {
+    /// Some bytes from `at` on and before `end` of so many that are written; absent if only the stored blob has them.
+    async fn read(&self, at: u64, end: u64, written: u64) -> Result<Option<Bytes>, Error> {
         match self {
-            // Just written, so that no disk is waited for.
-            TailBytes::File(file) if Reader::is_small(end - at) => chunk(file, at, end - at).map(Some),
+            // Just written, so that no disk is waited for, and not even a thread.
+            TailBytes::File(file) if written - at <= RECENT => chunk(file, at, (end - at).min(SMALL)).map(Some),
             TailBytes::File(file) => {
                 let (file, length) = (file.clone(), (end - at).min(CHUNK));
                 let read = tokio::task::spawn_blocking(move || chunk(&file, at, length)).await;

@@ -69,6 +69,33 @@ async fn readers_get_what_has_arrived_and_the_end_once_it_is_verified() {
 }
 
 #[tokio::test]
+async fn readers_of_an_early_tail_have_the_end_once_the_digest_is_right() {
+    for kept in Kept::places() {
+        let (content, blob) = (kept.open(), bytes_of_a_blob());
+        for (id, digest, is_right) in [
+            ("aa07", Digest::of(Algorithm::Sha256, &blob), true),
+            ("aa08", Digest::of(Algorithm::Sha256, b"others"), false),
+        ] {
+            content.begin(id).unwrap();
+            let tail = content.tail(id, &digest).unwrap().early();
+            let (whole, verified) = (tail.follower().stream(0, SIZE as u64), tail.follower().verified());
+            let parts = blob.chunks(70_000).map(|part| Ok::<_, Infallible>(Bytes::copy_from_slice(part)));
+            let body = futures_util::stream::iter(parts.collect::<Vec<_>>());
+            content.append_followed(id, body, SIZE as u64, &tail).await.unwrap();
+            if !is_right {
+                assert!(content.finish(id, &digest).await.is_err());
+                tail.fail();
+            }
+            assert_eq!(verified.await, is_right);
+            let parts: Vec<_> = whole.collect().await;
+            let sent: Vec<u8> = parts.iter().flatten().flat_map(|part| part.to_vec()).collect();
+            assert_eq!(parts.iter().all(Result::is_ok), is_right, "{id}");
+            assert!(if is_right { sent == blob } else { sent.len() <= SIZE - HELD_BACK as usize }, "{id}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_reader_completes_when_an_upload_fails() {
     for kept in Kept::places() {
         let (content, blob) = (kept.open(), bytes_of_a_blob());

@@ -138,11 +138,10 @@ impl Growing {
     fn write(mut self, arrived: &[Part]) -> Result<(Growing, bool), ContentError> {
         let written = self.write_all(arrived);
         if written.is_ok() {
-            // Readers have the bytes before they are hashed: their last ones wait for the digest anyway.
-            if let Some(tail) = &self.tail {
-                tail.has_grown(self.size);
-            }
             self.hash(arrived);
+        }
+        if let (Ok(true), Some(tail)) = (&written, &self.tail) {
+            tail.compare(self.hasher.as_ref());
         }
         match written {
             Ok(true) => {
@@ -173,6 +172,11 @@ impl Growing {
             }
             self.hold.local.is_full.require_room()?;
             self.file.write_all(part)?;
+            // Readers have each part before those after it, and before it is hashed: their last bytes wait for the digest
+            // anyway.
+            if let Some(tail) = &self.tail {
+                tail.has_grown(self.size);
+            }
         }
         Ok(false)
     }

@@ -16,7 +16,7 @@ use url::Url;
 use crate::PackageHosts;
 use crate::answers::Refused;
 use crate::checksums::{Hasher, hashed};
-use crate::fetching::Fetch;
+use crate::file_fetches::Fetch;
 use crate::storing::{FILE, Growth, blob};
 
 impl PackageHosts {
@@ -128,7 +128,7 @@ impl PackageHosts {
         let wanted = &fetch.file;
         let digest = Digest::parse(&wanted.digest).map_err(|_| Problem::Wrong("has no digest"))?;
         self.content.begin(id)?;
-        let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?, fetch };
+        let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?.early(), fetch };
         let most = if wanted.language == Language::Cargo { CARGO_ARCHIVE } else { FILE };
         fetch.arrives(tail.tail.follower(), size.filter(|size| *size <= most));
         let limit = size.unwrap_or(most).min(upload.room().unwrap_or(most)).min(most);
@@ -171,7 +171,7 @@ impl PackageHosts {
     async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Problem> {
         let (name, language) = (wanted.name.clone(), wanted.language);
         let read = move |source, size| match language {
-            Language::JavaScript => bowline_packages::tarball(source, size).map(|tarball| tarball.license),
+            Language::JavaScript => bowline_packages::tarball_license(source, size),
             Language::Cargo => bowline_packages::crate_archive(source, size).map(|archive| archive.license),
             // They have no upstreams.
             Language::Generic => Ok(String::new()),

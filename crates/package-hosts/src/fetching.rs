@@ -1,26 +1,24 @@
-//! What is not here yet: pages of packages and files are requested from upstreams, each once for all who wait.
+//! What is not here yet: pages of packages are requested from upstreams, each once for all who wait. Files: [`crate::file_fetches`].
 //!
 //! A request continues when the client that began it has gone, so its answer is there for the next one. Clients look again
 //! after it: what they may see is decided then.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use bowline_authn::guarded::{FetchError, GuardedClient, Opened};
-use bowline_content::{Follower, HELD_BACK};
-use bowline_core::{Error, Micros, Reason};
+use bowline_core::{Error, Reason};
 use bowline_fronts::SingleFlight;
 use bowline_libraries::Language;
-use bowline_libraries::hosting::{Answer, Ask, AvailableFile, File, HostError, Lookup, MissingFile};
-use bowline_pipeline::{Entry, Lease, Quota, TtlCache};
+use bowline_libraries::hosting::{Answer, Ask, HostError, Lookup};
+use bowline_pipeline::{Lease, Quota, TtlCache};
 use bytes::Bytes;
-use tokio::sync::watch;
 use tracing::Instrument as _;
 use url::Url;
 
 use crate::PackageHosts;
+use crate::file_fetches::FileFetches;
 use crate::upstreams::UpstreamClient;
 use crate::{cargo, go, java, javascript, python, upstream_attestations};
 
@@ -33,13 +31,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long clients wait where an old answer can be used.
 const BUDGET: Duration = Duration::from_secs(2);
 /// Times that a client looks: after the answers of up to 20 upstreams, two of each for Go, and for a file.
-const LOOKS: usize = 44;
+pub(crate) const LOOKS: usize = 44;
 /// Maximum bytes of a page, and of a text that an upstream says of a file.
 const PAGE: usize = 32 << 20;
 const TEXT: usize = 512;
-/// Files whose fetch failed a moment ago, and for how long that is remembered.
-const FAILURES: usize = 10_000;
-const FAILURE: Micros = 10_000_000;
 /// Registries of Cargo of which it is remembered where their files lie.
 const DOWNLOADS: usize = 1000;
 
@@ -48,87 +43,12 @@ pub(crate) struct Fetching {
     pub(crate) client: UpstreamClient,
     pub(crate) flights: SingleFlight,
     slots: Arc<Quota<String>>,
-    fetches: std::sync::Mutex<HashMap<String, watch::Receiver<Phase>>>,
-    failures: TtlCache<String, Arc<str>>,
+    pub(crate) files: FileFetches,
     /// Where files of Cargo's registries lie, by their upstreams.
     pub(crate) downloads: TtlCache<String, Arc<str>>,
 }
 
-/// A file that is being fetched.
-pub(crate) struct Fetch {
-    pub(crate) file: MissingFile,
-    phase: watch::Sender<Phase>,
-}
-
-impl Fetch {
-    /// Lets clients follow the bytes. They are so many, where that is known.
-    pub(crate) fn arrives(&self, follower: Follower, size: Option<u64>) {
-        self.phase.send_replace(Phase::Arriving(follower, size));
-    }
-
-    /// Lets clients that come now wait for the outcome.
-    pub(crate) fn arrives_no_more(&self) {
-        self.phase.send_replace(Phase::Waiting);
-    }
-}
-
-/// How far a fetch is.
-#[derive(Clone)]
-enum Phase {
-    Waiting,
-    Arriving(Follower, Option<u64>),
-    /// The file is stored, or why it is not.
-    Ended(Result<(), Arc<str>>),
-}
-
-/// A client's part in a fetch.
-struct Following(watch::Receiver<Phase>);
-
-impl Following {
-    /// Waits until the file is stored, or, with `is_early`, until its bytes arrive and are known to be so many that waiting for
-    /// all of them takes longer.
-    async fn arriving(&mut self, is_early: bool) -> Result<Option<(Follower, u64)>, HostError> {
-        loop {
-            match &*self.0.borrow_and_update() {
-                Phase::Arriving(follower, Some(size)) if is_early && *size > HELD_BACK => {
-                    return Ok(Some((follower.clone(), *size)));
-                }
-                Phase::Ended(Ok(())) => return Ok(None),
-                Phase::Ended(Err(sentence)) => return Err(HostError::Upstream(sentence.as_ref().to_owned())),
-                Phase::Waiting | Phase::Arriving(..) => {}
-            }
-            if self.0.changed().await.is_err() {
-                return Err(HostError::Upstream("the fetch of a file ended without an outcome: try again".into()));
-            }
-        }
-    }
-}
-
-/// Takes a fetch out of the list at its end, also if it panics.
-struct Listed {
-    hosts: Arc<PackageHosts>,
-    key: String,
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        let mut fetches = self.hosts.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
-        fetches.remove(&self.key);
-    }
-}
-
-/// Where the bytes of a file come from.
-pub(crate) enum FileSource {
-    Stored(File),
-    /// They arrive from the upstream, so many; the last ones once all were verified.
-    Arriving {
-        digest: String,
-        size: u64,
-        follower: Follower,
-    },
-}
-
-fn changing() -> HostError {
+pub(crate) fn changing() -> HostError {
     HostError::Upstream("the upstreams change faster than they can be read: try again".into())
 }
 
@@ -153,8 +73,7 @@ impl Fetching {
             client: UpstreamClient::new(client),
             flights: SingleFlight::default(),
             slots: Quota::new(REQUESTS, REQUESTS_BY_ORGANIZATION),
-            fetches: std::sync::Mutex::default(),
-            failures: TtlCache::new(FAILURES),
+            files: FileFetches::new(),
             downloads: TtlCache::new(DOWNLOADS),
         }
     }
@@ -225,79 +144,6 @@ impl PackageHosts {
     /// Room for a request to an upstream, which is waited for: installers do not try again after a 429.
     pub(crate) async fn slot(&self, organization: &str) -> Result<Lease<String>, Error> {
         waited(&self.fetching.slots, organization).await
-    }
-
-    /// Looks for a file until it is here, or, if the client can take it so, its bytes arrive.
-    pub(crate) async fn file_source<Look>(
-        self: &Arc<Self>,
-        look: impl Fn() -> Look,
-        is_streamed: bool,
-    ) -> Result<FileSource, HostError>
-    where
-        Look: Future<Output = Result<Lookup<AvailableFile>, HostError>>,
-    {
-        for _ in 0..LOOKS {
-            let missing = match self.until_here(&look).await? {
-                AvailableFile::Stored(file) => return Ok(FileSource::Stored(file)),
-                AvailableFile::Missing(missing) => missing,
-            };
-            let digest = missing.digest.clone();
-            let mut following = self.follow((*missing).clone())?;
-            let is_early = is_streamed && missing.is_free_to_stream;
-            if let Some((follower, size)) = following.arriving(is_early).await? {
-                self.hosting.note_streamed(&missing);
-                return Ok(FileSource::Arriving { digest, size, follower });
-            }
-        }
-        Err(changing())
-    }
-
-    /// Joins the fetch of a file, or begins it. It does not end with the client that began it.
-    fn follow(self: &Arc<Self>, file: MissingFile) -> Result<Following, HostError> {
-        // Files of Java and Go have no digest before they are here.
-        let of = if file.digest.is_empty() { &file.url } else { &file.digest };
-        let key = format!("{} {of}", file.upstream.key());
-        let mut fetches = self.fetching.fetches.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(phase) = fetches.get(&key) {
-            return Ok(Following(phase.clone()));
-        }
-        self.failure(&key)?;
-        let (sender, phase) = watch::channel(Phase::Waiting);
-        fetches.insert(key.clone(), phase.clone());
-        drop(fetches);
-        let listed = Listed { hosts: self.clone(), key };
-        let fetch = Fetch { file, phase: sender };
-        let fetching = async move {
-            let outcome = match listed.hosts.slot(fetch.file.upstream.organization()).await {
-                Ok(_slot) => listed.hosts.fetched(&fetch).await,
-                Err(error) => Err(error.into()),
-            };
-            let ended = outcome.map_err(|problem| {
-                let (upstream, file) = (&fetch.file.upstream.name, &fetch.file.name);
-                tracing::warn!(upstream, file, %problem, "a file was not fetched");
-                let sentence: Arc<str> = problem.sentence(&fetch.file).into();
-                listed.hosts.note_failure(&listed.key, &sentence);
-                sentence
-            });
-            // Those who come now look again, and find the file or the failure.
-            drop(listed);
-            fetch.phase.send_replace(Phase::Ended(ended));
-        };
-        tokio::spawn(fetching.in_current_span());
-        Ok(Following(phase))
-    }
-
-    fn note_failure(&self, key: &str, sentence: &Arc<str>) {
-        let now = self.pipeline.clock.now();
-        let entry = Entry { until: now.saturating_add(FAILURE), value: sentence.clone() };
-        self.fetching.failures.change(key.to_owned(), now, |_| (Some(entry), ()));
-    }
-
-    /// Why a file could not be fetched a moment ago, if it could not.
-    fn failure(&self, key: &str) -> Result<(), HostError> {
-        let now = self.pipeline.clock.now();
-        let known = self.fetching.failures.change(key.to_owned(), now, |known| (None, known.map(|entry| entry.value)));
-        known.map_or(Ok(()), |text| Err(HostError::Upstream(text.as_ref().to_owned())))
     }
 }
 

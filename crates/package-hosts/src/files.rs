@@ -10,7 +10,7 @@ use bowline_libraries::hosting::File;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set, typed};
-use crate::fetching::FileSource;
+use crate::file_fetches::FileSource;
 
 impl PackageHosts {
     /// The bytes of a file, to a GET or a HEAD.

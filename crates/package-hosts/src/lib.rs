@@ -13,6 +13,7 @@ mod cargo;
 mod checksums;
 mod fetched;
 mod fetching;
+mod file_fetches;
 mod files;
 mod forms;
 mod generic;
@@ -113,6 +114,11 @@ impl PackageHosts {
             trusted_root,
             url,
         }
+    }
+
+    /// Files that are on their way from upstreams.
+    pub fn fetches_under_way(&self) -> usize {
+        self.fetching.files.count()
     }
 
     /// The turns in which documents of upstreams with many versions are signed, by organization. Tests take them.

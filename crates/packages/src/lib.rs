@@ -32,7 +32,7 @@ pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_escaped, go_major, go_mod, is_go
 pub use limits::MAX_METADATA;
 pub use maven::Pom;
 pub use maven_metadata::{MavenMetadata, MavenPlugin};
-pub use npm::{Tarball, described, tarball};
+pub use npm::{Tarball, described, tarball, tarball_license};
 pub use python::{Distribution, distribution, package_of_file, version_of_file};
 pub use walk::Walk;
 

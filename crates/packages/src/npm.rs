@@ -89,6 +89,16 @@ pub fn tarball(mut source: impl Read + Seek, packed: u64) -> Result<Tarball, Ref
     })
 }
 
+/// The license that the `package.json` of a tarball of `packed` bytes declares; no digests are made of it.
+///
+/// # Errors
+/// It cannot be read, is damaged or hostile.
+pub fn tarball_license(source: impl Read, packed: u64) -> Result<String, Refusal> {
+    let (_, manifest, _) = manifest(source, packed)?;
+    identity(&manifest)?;
+    Ok(line(&license(&manifest), 256))
+}
+
 /// What registries show of a `package.json`, as JSON, and the license that it declares.
 ///
 /// # Errors

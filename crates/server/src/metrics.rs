@@ -42,6 +42,8 @@ const POOL: Described = ("bowline_database_connections", "Connections to Postgre
 const POOL_WAITING: Described =
     ("bowline_database_connection_waiters", "Transactions that wait for a connection to PostgreSQL");
 const FETCHES: Described = ("bowline_upstream_fetches", "Blobs that are on their way from upstreams");
+const PACKAGE_FETCHES: Described =
+    ("bowline_package_fetches", "Files of packages that are on their way from upstreams");
 const COLLECTIONS: Described = ("bowline_garbage_collections_total", "Garbage collections by outcome");
 const COLLECTED: Described = ("bowline_garbage_removed_total", "What garbage collections removed, by kind");
 const COLLECTED_BYTES: Described =
@@ -71,6 +73,7 @@ const GAUGES: &[Described] = &[
     POOL,
     POOL_WAITING,
     FETCHES,
+    PACKAGE_FETCHES,
     COLLECTED_AT,
     BACKED_UP_AT,
     RETIRED_AT,
@@ -125,6 +128,7 @@ impl Metrics {
         self.measure_load();
         self.measure_background_work();
         self.telemetry.set(FETCHES.0, &[], self.parts.distribution.fetches_under_way() as f64);
+        self.telemetry.set(PACKAGE_FETCHES.0, &[], self.parts.package_hosts.fetches_under_way() as f64);
         disk::measure(&self.parts.storage.db, &self.parts.registry, &self.telemetry);
         self.measure_storage().await;
         self.telemetry.handle().render()

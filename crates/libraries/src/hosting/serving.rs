@@ -323,6 +323,7 @@ fn missing_file(
         size,
         is_metadata,
         // The index of Python does not say licenses; documents of npm do.
+        is_decided_by_license: gate.needs_licenses(),
         is_free_to_stream: !gate.needs_licenses() || !file.license.is_empty(),
         logged: Vec::new(),
         served: None,

@@ -32,6 +32,8 @@ pub struct MissingFile {
     pub is_metadata: bool,
     /// Whether no policy needs to look into the file before its first byte is served.
     pub is_free_to_stream: bool,
+    /// Whether a policy is about licenses, of which that in the file counts once it is stored.
+    pub is_decided_by_license: bool,
     /// What policies that only log say of it.
     pub(super) logged: Vec<Note>,
     /// What the organization is served with it.
@@ -60,6 +62,7 @@ impl MissingFile {
             size: None,
             is_metadata: false,
             is_free_to_stream: false,
+            is_decided_by_license: false,
             logged: Vec::new(),
             served: None,
             published_at: None,

@@ -20,7 +20,7 @@ use bowline_libraries::hosting::HostClient;
 
 use crate::PackageHosts;
 use crate::answers::{Refused, set, typed};
-use crate::fetching::FileSource;
+use crate::file_fetches::FileSource;
 use crate::pages::{page, rendered};
 use crate::targets::wrong_verb;
 

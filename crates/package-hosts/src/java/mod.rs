@@ -20,7 +20,7 @@ use bowline_libraries::hosting::{Checksums, File, HostClient, HostError};
 use crate::PackageHosts;
 use crate::answers::{Refused, set, typed};
 use crate::checksums::Hasher;
-use crate::fetching::FileSource;
+use crate::file_fetches::FileSource;
 use crate::pages::{note_age, page, rendered};
 use crate::targets::wrong_verb;
 use target::Checksum;
