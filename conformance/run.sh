@@ -6,7 +6,7 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-cargo packages-trusted mcp kubelet openapi terraform soak browser console"   which suites to run
+#   SUITES="walk oci"      which suites to run, one after the other; without, all of them, in two rows with a server each
 #   The suites gate and scanner, which build cosign and osv-scanner for many minutes the first time, run where SUITES
 #   names them.
 #   WALK="masks paging"    which parts of the walk to run (all by default)
@@ -20,7 +20,9 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-java packages-go packages-cargo packages-trusted mcp kubelet openapi terraform soak browser console}
+first='walk go-sdk oci objects clients tour feeds feeds-formats packages packages-javascript packages-go packages-cargo packages-trusted'
+second='packages-java mcp kubelet openapi terraform soak browser console'
+suites=${SUITES:-$first $second}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -303,6 +305,21 @@ if [[ " $suites " == *" terraform "* ]]; then
     (cd "$here/terraform" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath \
       -o "$PROVIDER_DIR/terraform-provider-chainguard" github.com/chainguard-dev/terraform-provider-chainguard)
   fi
+fi
+
+# Half of the time suites wait for other programs, so two are run at a time.
+if [ -z "${SUITES:-}${STORAGE:-}" ]; then
+  log=$(mktemp)
+  SUITES=$second "$here/run.sh" "$binary" >"$log" 2>&1 &
+  other=$!
+  trap 'kill "$other" 2>/dev/null || true; rm -f "$log"' EXIT
+  trap 'exit 130' INT TERM
+  code=0
+  SUITES=$first "$here/run.sh" "$binary" || code=$?
+  wait "$other" || code=$?
+  say "the suites beside these"
+  cat "$log"
+  exit "$code"
 fi
 
 # ---- server and identity provider --------------------------------------------
