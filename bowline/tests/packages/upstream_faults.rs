@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{Engine, TestServer, each_engine};
+use bowline_testkit::{Engine, Streamed, TestServer, each_engine};
 use serde_json::json;
 
 use crate::fake_index::{FakeIndex, Fault};
@@ -226,6 +226,30 @@ async fn a_large_file_arrives_while_it_is_fetched(server: &TestServer) {
     assert_eq!(client.file(&page, 0).await.status, 502);
 }
 
+/// All that is sent, at once when it is.
+async fn whole(mut arriving: Streamed) -> Vec<u8> {
+    let mut sent = Vec::new();
+    while let Some(part) = arriving.part().await {
+        sent.extend_from_slice(&part.expect("no error"));
+    }
+    sent
+}
+
+async fn a_file_is_requested_once_also_while_its_fetch_ends(server: &TestServer) {
+    const FILES: usize = 40;
+    let index = FakeIndex::start().await;
+    let files: Vec<_> = (0..FILES).map(|minor| index.publish(server, "foo", &format!("1.{minor}"), 30)).collect();
+    let (_, _, client) = installer(server, &index).await;
+    let page = client.project("foo").await;
+    index.seen();
+    for (at, bytes) in files.iter().enumerate() {
+        for _ in 0..3 {
+            assert!(whole(client.open(&page, at).await).await == *bytes, "{at}");
+        }
+    }
+    assert_eq!(index.seen().len(), FILES);
+}
+
 /// What is verified waits neither for the disk nor for the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn verified_files_do_not_wait_until_they_are_kept() {
@@ -236,13 +260,7 @@ async fn verified_files_do_not_wait_until_they_are_kept() {
     let pages = [client.project("small").await, client.project("large").await];
     for (page, bytes) in pages.iter().zip(&files) {
         index.state().stalls = true;
-        let arrives = async {
-            let (mut arriving, mut sent) = (client.open(page, 0).await, Vec::new());
-            while let Some(part) = arriving.part().await {
-                sent.extend_from_slice(&part.expect("no error"));
-            }
-            sent
-        };
+        let arrives = async { whole(client.open(page, 0).await).await };
         // What the last part waits for begins once nothing can be written to the database.
         let goes_on = async {
             while number(&server, "SELECT count(*) FROM uploads").await < 1 {
@@ -298,6 +316,7 @@ each_engine!(
     a_slow_upstream_is_not_waited_for_where_an_old_page_is_good,
     a_page_that_goes_back_is_not_believed,
     many_clients_are_one_request,
+    a_file_is_requested_once_also_while_its_fetch_ends,
     more_packages_than_requests_at_once_wait,
     a_large_file_arrives_while_it_is_fetched,
     accounts_stay_with_their_upstream,
