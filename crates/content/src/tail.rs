@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -53,7 +53,11 @@ pub struct Tail {
 /// Where the bytes are before the end.
 #[derive(Debug)]
 enum TailBytes {
-    File(Arc<File>),
+    File {
+        file: Arc<File>,
+        /// The first bytes, which readers have before they are written.
+        head: OnceLock<Bytes>,
+    },
     Window(Mutex<Window>),
 }
 
@@ -67,8 +71,8 @@ struct Window {
 }
 
 impl Content {
-    /// Appends a body to a new upload like [`Content::append`], and shows the readers of `tail` each part once it is
-    /// written.
+    /// Appends a body to a new upload like [`Content::append`], and shows the readers of `tail` its first bytes, and each part
+    /// once it is written.
     ///
     /// # Errors
     /// As [`Content::append`].
@@ -76,6 +80,7 @@ impl Content {
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
     {
+        let body = body.inspect(|part| part.iter().for_each(|part| tail.begins(part)));
         let (algorithm, tail) = (tail.digest().algorithm(), Some(tail.clone()));
         self.add(id, Addition { start: Some(0), algorithm, limit, tail }, body).await
     }
@@ -108,7 +113,7 @@ impl Content {
 
 impl Tail {
     pub(crate) fn of_file(content: Content, digest: Digest, file: File) -> Tail {
-        Tail::new(content, digest, TailBytes::File(Arc::new(file)))
+        Tail::new(content, digest, TailBytes::File { file: Arc::new(file), head: OnceLock::new() })
     }
 
     pub(crate) fn of_window(content: Content, digest: Digest) -> Tail {
@@ -141,6 +146,15 @@ impl Tail {
         &self.digest
     }
 
+    /// Shows readers the first bytes of what has arrived, if this is the first part: a client waits for no thread and no disk.
+    fn begins(&self, part: &Bytes) {
+        let TailBytes::File { head, .. } = &*self.bytes else { return };
+        let first = part.len().min(SMALL as usize);
+        if head.get().is_none() && head.set(Bytes::copy_from_slice(&part[..first])).is_ok() {
+            self.has_grown(first as u64);
+        }
+    }
+
     /// Shows readers that the upload's file has so many bytes.
     pub(crate) fn has_grown(&self, size: u64) {
         self.progress.send_replace(Progress::Growing(size));
@@ -166,7 +180,7 @@ impl Tail {
     /// # Errors
     /// The file cannot be examined.
     pub fn measure(&self) -> Result<Option<u64>, Error> {
-        let TailBytes::File(file) = &*self.bytes else { return Ok(None) };
+        let TailBytes::File { file, .. } = &*self.bytes else { return Ok(None) };
         let found = file.metadata()?;
         if found.nlink() == 0 {
             return Ok(None);
@@ -306,9 +320,12 @@ impl TailBytes {
     /// Some bytes from `at` on and before `end` of so many that are written; absent if only the stored blob has them.
     async fn read(&self, at: u64, end: u64, written: u64) -> Result<Option<Bytes>, Error> {
         match self {
+            TailBytes::File { head, .. } if head.get().is_some_and(|head| at < head.len() as u64) => {
+                Ok(head.get().map(|head| head.slice(at as usize..head.len().min(end as usize))))
+            }
             // Just written, so that no disk is waited for, and not even a thread.
-            TailBytes::File(file) if written - at <= RECENT => chunk(file, at, (end - at).min(SMALL)).map(Some),
-            TailBytes::File(file) => {
+            TailBytes::File { file, .. } if written - at <= RECENT => chunk(file, at, (end - at).min(SMALL)).map(Some),
+            TailBytes::File { file, .. } => {
                 let (file, length) = (file.clone(), (end - at).min(CHUNK));
                 let read = tokio::task::spawn_blocking(move || chunk(&file, at, length)).await;
                 read.map_err(Error::other)?.map(Some)
