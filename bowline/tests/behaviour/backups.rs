@@ -6,7 +6,7 @@ use std::time::Duration;
 use bowline_testkit::{Engine, TestServer, by_engine};
 
 use crate::deliveries::until;
-use crate::metrics::{metrics, value};
+use crate::metrics::value;
 
 const MADE: &str = "bowline_backups_total{outcome=\"success\"}";
 const FAILED: &str = "bowline_backups_total{outcome=\"failure\"}";
@@ -19,7 +19,7 @@ fn recipient(directory: &Path) -> String {
 }
 
 async fn count(server: &TestServer, metric: &str) -> i64 {
-    value(&metrics(server).await, metric)
+    value(&server.metrics().await, metric)
 }
 
 fn backups(archive: &Path) -> usize {
@@ -41,7 +41,7 @@ async fn backups_are_made_kept_and_tried_again_after_a_failure(engine: Engine) {
         server.clock().advance(Duration::from_secs(2));
     }
     assert!(backups(&archive) <= 2, "older ones are removed");
-    assert!(metrics(&server).await.contains("bowline_backup_last_success_timestamp_seconds"));
+    assert!(server.metrics().await.contains("bowline_backup_last_success_timestamp_seconds"));
 
     // A file where the directory was.
     std::fs::remove_dir_all(&archive).expect("the archive is gone");

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::advisories::{advisory, event};
 use crate::deliveries::until;
-use crate::metrics::{metrics, value};
+use crate::metrics::value;
 use crate::support::{call, ok};
 
 /// How long a body has to arrive where nothing is chosen.
@@ -54,7 +54,7 @@ async fn a_process_opens_as_many_connections_to_its_database_as_were_chosen() {
     let operator = server.operator().await;
     let lists = (0..24).map(|_| ok(&operator, "GET /iam/v2/roles", Value::Null));
     join_all(lists).await;
-    let page = metrics(&server).await;
+    let page = server.metrics().await;
     let open: i64 = ["used", "idle"]
         .map(|state| value(&page, &format!("bowline_database_connections{{state=\"{state}\"}}")))
         .iter()

@@ -6,7 +6,6 @@ use bowline_core::Error;
 use bowline_store::Value as Sql;
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine, engines, on_engine_with};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::deliveries::until;
@@ -14,16 +13,6 @@ use crate::support::call;
 
 /// Maximum bytes of the page of a fresh server.
 const PAGE: usize = 50 << 10;
-
-pub(crate) async fn metrics(server: &TestServer) -> String {
-    let mut stream = TcpStream::connect(server.server().admin_address()).await.expect("a connection");
-    let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    stream.write_all(request).await.expect("a request");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.expect("text");
-    let (_, page) = text.split_once("\r\n\r\n").expect("a head");
-    page.to_owned()
-}
 
 /// The value of one series, without a fraction.
 #[track_caller]
@@ -35,9 +24,9 @@ pub(crate) fn value(page: &str, series: &str) -> i64 {
 async fn metrics_of_process_storage_and_delivery_have_help_and_stay_small(engine: Engine) {
     let few = |options: &mut bowline_server::Options| options.rate_limit_address = Some(1);
     on_engine_with(engine, few, async |server| {
-        let counted = async || metrics(server).await.contains("\nbowline_blobs ");
+        let counted = async || server.metrics().await.contains("\nbowline_blobs ");
         until("blobs are counted", counted).await;
-        let before = metrics(server).await;
+        let before = server.metrics().await;
         let version = format!("bowline_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
         assert!(before.contains(&version) && before.len() < PAGE, "{before}");
         for (name, least) in [
@@ -60,7 +49,7 @@ async fn metrics_of_process_storage_and_delivery_have_help_and_stay_small(engine
             assert!(value(&before, name) >= least, "{name}: {before}");
         }
         server.clock().advance(std::time::Duration::from_secs(3600));
-        let after = metrics(server).await;
+        let after = server.metrics().await;
         let key = "bowline_signing_key_age_seconds";
         assert!(value(&after, key) >= value(&before, key) + 3600, "{after}");
     })
@@ -91,7 +80,7 @@ fn families(page: &str) -> BTreeMap<String, (String, usize)> {
 
 async fn every_family_has_help_and_type_a_conventional_name_and_few_series(server: &TestServer) {
     server.organization("acme").await;
-    let families = families(&metrics(server).await);
+    let families = families(&server.metrics().await);
     assert!(families.len() >= 25, "{families:?}");
     for (name, (kind, series)) in &families {
         assert!(name.starts_with("bowline_") || name.starts_with("process_"), "{name}");
@@ -119,16 +108,16 @@ async fn refusals_of_a_rate_limit_count_where_they_happen(engine: Engine) {
         ];
         for (surface, what) in calls {
             let series = format!("bowline_rate_limited_total{{surface=\"{surface}\"}}");
-            let before = value(&metrics(server).await, &series);
+            let before = value(&server.metrics().await, &series);
             let mut refused = 0;
             for _ in 0..24 {
                 let reply = call(&server.anonymous(), what, Value::Null).await;
                 refused += u32::from(reply.status == 429);
             }
             assert!(refused > 0, "{what} is not limited");
-            assert_eq!(value(&metrics(server).await, &series) - before, i64::from(refused), "{surface}");
+            assert_eq!(value(&server.metrics().await, &series) - before, i64::from(refused), "{surface}");
         }
-        let page = metrics(server).await;
+        let page = server.metrics().await;
         let domains = page.lines().filter_map(|line| line.split_once("domain=\"")?.1.split('"').next());
         let domains: BTreeSet<&str> = domains.collect();
         assert!(domains.is_superset(&BTreeSet::from(["oci", "osv", "scim", "signin"])), "{domains:?}");
@@ -146,7 +135,7 @@ async fn connections_count_as_open_until_they_end_and_refused_by_reason() {
     .await;
     let open = "bowline_connections_open{listener=\"public\"}";
     let refused = "bowline_connections_refused_total{listener=\"public\",reason=\"address_limit\"}";
-    let page = metrics(&server).await;
+    let page = server.metrics().await;
     assert_eq!((value(&page, open), value(&page, refused)), (0, 0));
     assert_eq!(value(&page, "bowline_connections_open{listener=\"admin\"}"), 1);
     let mut connections = Vec::new();
@@ -154,19 +143,19 @@ async fn connections_count_as_open_until_they_end_and_refused_by_reason() {
         connections.push(TcpStream::connect(server.server().address()).await.expect("a connection"));
     }
     until("the connections are counted", async || {
-        let page = metrics(&server).await;
+        let page = server.metrics().await;
         value(&page, open) == 4 && value(&page, refused) == 3
     })
     .await;
     drop(connections);
-    until("none is open", async || value(&metrics(&server).await, open) == 0).await;
+    until("none is open", async || value(&server.metrics().await, open) == 0).await;
     server.stop().await;
 }
 
 async fn writes_and_connections_of_the_database_are_counted(server: &TestServer) {
-    let before = metrics(server).await;
+    let before = server.metrics().await;
     server.organization("acme").await;
-    let after = metrics(server).await;
+    let after = server.metrics().await;
     if before.contains("bowline_database_connections") {
         let states = ["used", "idle"].map(|state| format!("bowline_database_connections{{state=\"{state}\"}}"));
         assert!(states.iter().map(|series| value(&after, series)).sum::<i64>() >= 1, "{after}");
@@ -200,8 +189,8 @@ async fn blobs_and_their_collections_are_counted(engine: Engine) {
         add_blob(&server, digest, bytes).await;
     }
     let server = server.restarted().await;
-    until("blobs are counted", async || metrics(&server).await.contains("\nbowline_blobs ")).await;
-    let page = metrics(&server).await;
+    until("blobs are counted", async || server.metrics().await.contains("\nbowline_blobs ")).await;
+    let page = server.metrics().await;
     assert_eq!((value(&page, "bowline_blobs"), value(&page, "bowline_blob_bytes")), (3, 321));
     let now = server.clock().seconds();
     assert_eq!(value(&page, "bowline_blobs_counted_timestamp_seconds"), now);
@@ -210,8 +199,8 @@ async fn blobs_and_their_collections_are_counted(engine: Engine) {
 
     let server = server.restarted_with(|options| options.gc_every = Some("1s".into())).await;
     let collections = "bowline_garbage_collections_total{outcome=\"success\"}";
-    until("garbage is collected", async || value(&metrics(&server).await, collections) >= 1).await;
-    let page = metrics(&server).await;
+    until("garbage is collected", async || value(&server.metrics().await, collections) >= 1).await;
+    let page = server.metrics().await;
     assert_eq!(value(&page, "bowline_garbage_removed_total{kind=\"blobs\"}"), 3);
     assert_eq!(value(&page, "bowline_garbage_removed_bytes_total"), 321);
     assert_eq!(value(&page, "bowline_garbage_last_success_timestamp_seconds"), now);

@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::connections::ended;
 use crate::deliveries::until;
-use crate::metrics::{metrics, value};
+use crate::metrics::value;
 
 const ONE: [&str; 2] = [include_str!("../testdata/tls/one.pem"), include_str!("../testdata/tls/one-key.pem")];
 const TWO: [&str; 2] = [include_str!("../testdata/tls/two.pem"), include_str!("../testdata/tls/two-key.pem")];
@@ -73,7 +73,7 @@ async fn a_renewed_pair_is_served_to_new_connections_and_a_bad_one_changes_nothi
     })
     .await;
     let address = server.server().address();
-    let failures = async || value(&metrics(&server).await, FAILURES);
+    let failures = async || value(&server.metrics().await, FAILURES);
     let fails_again = async || {
         let before = failures().await;
         until("the pair is refused", async || failures().await > before).await;
@@ -82,7 +82,7 @@ async fn a_renewed_pair_is_served_to_new_connections_and_a_bad_one_changes_nothi
     assert!(connect(address, TWO[0]).await.is_none());
     let (served, open) = is_served(open).await;
     assert!(served);
-    let page = metrics(&server).await;
+    let page = server.metrics().await;
     assert_eq!((value(&page, FAILURES), value(&page, NOT_AFTER)), (0, 4_949_017_141));
 
     // The key comes first: until its certificate is there, the pair does not match.
@@ -92,7 +92,7 @@ async fn a_renewed_pair_is_served_to_new_connections_and_a_bad_one_changes_nothi
     replace(&certificate, TWO[0]);
     until("the new certificate is served", async || connect(address, TWO[0]).await.is_some()).await;
     assert!(connect(address, ONE[0]).await.is_none());
-    assert_eq!(value(&metrics(&server).await, NOT_AFTER), 4_905_817_141);
+    assert_eq!(value(&server.metrics().await, NOT_AFTER), 4_905_817_141);
     let (served, _) = is_served(open).await;
     assert!(served, "connections that are open go on");
 

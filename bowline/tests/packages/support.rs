@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 
 pub(crate) const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
+/// Longest wait until something is stored.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Someone who installs and publishes, by a user name and a password.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -106,9 +109,12 @@ impl Client {
             map.insert(AUTHORIZATION, value.parse().expect("a header's value"));
         }
         let reply = self.anonymous.rest_with(verb, path, map, body.to_vec()).await;
-        while reply.status == 200 && self.hosts.fetches_under_way() > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let stored = async {
+            while reply.status == 200 && self.hosts.fetches_under_way() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, stored).await.expect("what was fetched for a response is stored in time");
         reply
     }
 

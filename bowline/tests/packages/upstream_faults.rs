@@ -200,6 +200,7 @@ async fn a_large_file_arrives_while_it_is_fetched(server: &TestServer) {
         first.extend_from_slice(&arriving.part().await.expect("a part").expect("no error"));
     }
     assert_eq!(first, bytes[..first.len()]);
+    assert!(server.metrics().await.contains("\nbowline_package_fetches 1\n"), "it is counted");
     index.state().stalls = false;
     while let Some(part) = arriving.part().await {
         first.extend_from_slice(&part.expect("no error"));

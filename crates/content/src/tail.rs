@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -80,7 +81,11 @@ impl Content {
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
     {
-        let body = body.inspect(|part| part.iter().for_each(|part| tail.begins(part)));
+        let body = body.inspect(|part| {
+            if let Ok(part) = part {
+                tail.begins(part);
+            }
+        });
         let (algorithm, tail) = (tail.digest().algorithm(), Some(tail.clone()));
         self.add(id, Addition { start: Some(0), algorithm, limit, tail }, body).await
     }
@@ -295,13 +300,14 @@ impl Follower {
     async fn next(mut self, span: Span) -> Result<(Bytes, Following), Error> {
         loop {
             let progress = self.progress.borrow_and_update().clone();
-            let (readable, written) = match &progress {
+            let (readable, recent) = match &progress {
                 Progress::Failed => return Err(cut()),
-                Progress::Verified | Progress::Whole(_) => (span.end, span.end),
-                Progress::Growing(size) => (span.held.min(*size), *size),
+                Progress::Whole(_) => (span.end, span.end.saturating_sub(SMALL)),
+                Progress::Verified => (span.end, span.end.saturating_sub(RECENT)),
+                Progress::Growing(size) => (span.held.min(*size), size.saturating_sub(RECENT)),
             };
             if span.at < readable
-                && let Some(part) = self.bytes.read(span.at, readable, written).await?
+                && let Some(part) = self.bytes.read(span.at..readable, recent).await?
             {
                 return Ok((part, Following::Growing(self)));
             }
@@ -317,21 +323,26 @@ impl Follower {
 }
 
 impl TailBytes {
-    /// Some bytes from `at` on and before `end` of so many that are written; absent if only the stored blob has them.
-    async fn read(&self, at: u64, end: u64, written: u64) -> Result<Option<Bytes>, Error> {
-        match self {
-            TailBytes::File { head, .. } if head.get().is_some_and(|head| at < head.len() as u64) => {
-                Ok(head.get().map(|head| head.slice(at as usize..head.len().min(end as usize))))
+    /// Some bytes at the beginning of a part, of which those from `recent` on were just written; absent if only the stored blob
+    /// has them.
+    async fn read(&self, part: Range<u64>, recent: u64) -> Result<Option<Bytes>, Error> {
+        let Range { start: at, end } = part;
+        let (file, head) = match self {
+            TailBytes::File { file, head } => (file, head.get()),
+            TailBytes::Window(window) => {
+                return Ok(window.lock().unwrap_or_else(PoisonError::into_inner).read(at, end));
             }
-            // Just written, so that no disk is waited for, and not even a thread.
-            TailBytes::File { file, .. } if written - at <= RECENT => chunk(file, at, (end - at).min(SMALL)).map(Some),
-            TailBytes::File { file, .. } => {
-                let (file, length) = (file.clone(), (end - at).min(CHUNK));
-                let read = tokio::task::spawn_blocking(move || chunk(&file, at, length)).await;
-                read.map_err(Error::other)?.map(Some)
-            }
-            TailBytes::Window(window) => Ok(window.lock().unwrap_or_else(PoisonError::into_inner).read(at, end)),
+        };
+        if let Some(head) = head.filter(|head| at < head.len() as u64) {
+            return Ok(Some(head.slice(at as usize..head.len().min(end as usize))));
         }
+        if at >= recent {
+            // No disk is waited for, and a blocking thread would cost more.
+            return chunk(file, at, (end - at).min(SMALL)).map(Some);
+        }
+        let (file, length) = (file.clone(), (end - at).min(CHUNK));
+        let read = tokio::task::spawn_blocking(move || chunk(&file, at, length)).await;
+        read.map_err(Error::other)?.map(Some)
     }
 }
 

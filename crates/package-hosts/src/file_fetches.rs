@@ -39,6 +39,7 @@ impl FileFetches {
         }
     }
 
+    /// How many are under way.
     pub(crate) fn count(&self) -> usize {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -105,19 +106,19 @@ enum Phase {
 /// Which files a client gets before they are stored.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Early {
-    None,
+    Never,
     /// Those that take a while to arrive.
     Large,
-    All,
+    Any,
 }
 
 impl Early {
     fn of(file: &MissingFile, is_streamed: bool) -> Early {
         match (is_streamed && file.is_free_to_stream, file.is_decided_by_license) {
-            (false, _) => Early::None,
+            (false, _) => Early::Never,
             // The license that it declares itself is known once it is stored, and decides then.
             (true, true) => Early::Large,
-            (true, false) => Early::All,
+            (true, false) => Early::Any,
         }
     }
 }
@@ -136,7 +137,7 @@ impl Following {
                     return Ok(Some((follower, size)));
                 }
                 // All of it is held back: if its digest differs, the client is told so, and no response is cut.
-                Phase::Arriving(follower, Some(size)) if early == Early::All && follower.clone().verified().await => {
+                Phase::Arriving(follower, Some(size)) if early == Early::Any && follower.clone().verified().await => {
                     return Ok(Some((follower, size)));
                 }
                 Phase::Ended(Ok(())) => return Ok(None),

@@ -13,6 +13,8 @@ use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_server::{Options, Server, TokenAlgorithm, mint_operator_token};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::actor::{Actor, RestReply};
 use crate::browser::Browser;
@@ -121,6 +123,17 @@ impl TestServer {
 
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// The page of metrics of the admin listener.
+    pub async fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.server.admin_address()).await.expect("a connection");
+        let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request).await.expect("a request");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("text");
+        let (_, page) = text.split_once("\r\n\r\n").expect("a head");
+        page.to_owned()
     }
 
     /// Holds the one writer of an embedded database until the sender sends or is dropped.
