@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub(crate) const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
 /// Longest wait until something is stored.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Someone who installs and publishes, by a user name and a password.
 #[derive(Clone)]

@@ -263,7 +263,7 @@ async fn verified_files_do_not_wait_until_they_are_kept() {
         index.state().stalls = true;
         let arrives = async { whole(client.open(page, 0).await).await };
         // What the last part waits for begins once nothing can be written to the database.
-        let goes_on = async {
+        let holds = async {
             while number(&server, "SELECT count(*) FROM uploads").await < 1 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -271,7 +271,8 @@ async fn verified_files_do_not_wait_until_they_are_kept() {
             index.state().stalls = false;
             release
         };
-        let (sent, release) = tokio::join!(arrives, goes_on);
+        let both = tokio::time::timeout(PATIENCE, async { tokio::join!(arrives, holds) });
+        let (sent, release) = both.await.expect("it is sent while nothing can be written");
         assert!(sent == *bytes);
         assert_eq!(number(&server, "SELECT count(*) FROM uploads").await, 1, "it is not kept yet");
         drop(release);
