@@ -17,7 +17,7 @@ async fn no_wrong_file_is_stored(server: &TestServer) {
     for (fault, wanted) in [
         (Fault::OtherBytes, "has another digest than the index says, so it is not served"),
         (Fault::More, "is longer than the index says, so it is not served"),
-        (Fault::Less, "has another digest than the index says, so it is not served"),
+        (Fault::Less, "is shorter than the index says, so it is not served"),
         (Fault::BreaksOff, "cannot be fetched from the upstream pypi: "),
         (Fault::Refused, "cannot be fetched from the upstream pypi: the host answered with status 403"),
     ] {
@@ -31,8 +31,16 @@ async fn no_wrong_file_is_stored(server: &TestServer) {
         assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0, "{fault:?}");
         server.clock().advance(Duration::from_secs(11));
     }
+    // The digest is right, and the length that the index says is not.
+    index.state().fault = Some(Fault::Less);
+    index.state().pages.get_mut("foo").unwrap()[0]["hashes"]["sha256"] = json!(sha256(&bytes[1..]));
+    server.clock().advance(Duration::from_secs(301));
+    let refused = sentence(&client.file(&client.project("foo").await, 0).await, 502);
+    assert!(refused.contains("is shorter than the index says"), "{refused}");
     index.state().fault = None;
-    assert_eq!(client.file(&page, 0).await.body, bytes);
+    index.state().pages.get_mut("foo").unwrap()[0]["hashes"]["sha256"] = json!(sha256(&bytes));
+    server.clock().advance(Duration::from_secs(301));
+    assert_eq!(client.file(&client.project("foo").await, 0).await.body, bytes);
 }
 
 async fn stored_files_keep_their_digests(server: &TestServer) {
@@ -211,11 +219,14 @@ async fn a_large_file_arrives_while_it_is_fetched(server: &TestServer) {
     let logged = blocked(&owner, server, &org, "LOG").await;
     assert_eq!(logged, [("pkg:pypi/big@1.0".to_owned(), "BLOCK_LIST".to_owned(), 2)]);
 
-    // Wrong bytes are not completed.
+    // Wrong bytes are not completed, of which the last ones come once the client has the first.
     let bytes = index.publish_large(server, "bad", "1.0", 300_000);
-    index.state().fault = Some(Fault::OtherBytes);
+    let other = bytes.iter().map(|byte| byte ^ 1).collect();
+    index.state().files.insert(file_name("bad", "1.0"), other);
     let page = client.project("bad").await;
+    index.state().stalls = true;
     let mut arriving = client.open(&page, 0).await;
+    index.state().stalls = false;
     let (mut size, mut is_cut) = (0, false);
     while let Some(part) = arriving.part().await {
         match part {
@@ -251,7 +262,46 @@ async fn a_file_is_requested_once_also_while_its_fetch_ends(server: &TestServer)
     assert_eq!(index.seen().len(), FILES);
 }
 
-/// What is verified waits neither for the disk nor for the database.
+async fn what_decides_while_a_file_arrives_counts(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    index.publish(server, "foo", "1.0", 30);
+    let (org, owner, client) = installer(server, &index).await;
+    let page = client.project("foo").await;
+    index.state().stalls = true;
+    let blocks = async {
+        while number(server, "SELECT count(*) FROM uploads").await < 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        bind(&owner, &org, "ENFORCED", json!({ "name": "now", "blockList": [{ "purl": "pkg:pypi/foo" }] })).await;
+        index.state().stalls = false;
+    };
+    let (reply, ()) = tokio::join!(client.file(&page, 0), blocks);
+    let refused = sentence(&reply, 403);
+    assert!(refused.contains("Blocked by policy now"), "{refused}");
+}
+
+async fn parts_and_heads_of_files_that_are_not_here(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let small = index.publish(server, "small", "1.0", 30);
+    let large = index.publish_large(server, "large", "1.0", 300_000);
+    let small_too = index.publish(server, "small-too", "1.0", 30);
+    let (_, _, client) = installer(server, &index).await;
+    for (name, bytes, verb) in [("small", small, "GET"), ("large", large, "GET"), ("small-too", small_too, "HEAD")] {
+        let page = client.project(name).await;
+        let address = page["files"][0]["url"].as_str().unwrap().strip_prefix("../../").unwrap();
+        let ranges: &[_] = if verb == "GET" { &[("range", "bytes=2-5")] } else { &[] };
+        let reply = client.send(&format!("{verb} {address}"), ranges, &[]).await;
+        let (status, body) = if verb == "GET" { (206, &bytes[2..6]) } else { (200, &[][..]) };
+        assert_eq!((reply.status, &reply.body[..]), (status, body), "{name}");
+        let length = if verb == "GET" { 4 } else { bytes.len() };
+        assert_eq!(reply.header("content-length"), Some(length.to_string().as_str()), "{name}");
+        index.seen();
+        assert_eq!(client.file(&page, 0).await.body, bytes);
+        assert_eq!(index.seen(), Vec::<String>::new(), "{name} was stored");
+    }
+}
+
+/// What is verified does not wait for the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn verified_files_do_not_wait_until_they_are_kept() {
     let server = TestServer::start(Engine::Sqlite).await;
@@ -321,5 +371,7 @@ each_engine!(
     a_file_is_requested_once_also_while_its_fetch_ends,
     more_packages_than_requests_at_once_wait,
     a_large_file_arrives_while_it_is_fetched,
+    what_decides_while_a_file_arrives_counts,
+    parts_and_heads_of_files_that_are_not_here,
     accounts_stay_with_their_upstream,
 );

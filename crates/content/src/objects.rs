@@ -143,7 +143,7 @@ impl Objects {
         match draft.fill(before, parts, known.clone(), &addition).await {
             Ok((size, hasher)) => {
                 if let Some(tail) = &addition.tail {
-                    tail.compare(hasher.as_ref());
+                    tail.compare(size, hasher.as_ref());
                 }
                 if size > before {
                     draft.finish().await?;

@@ -25,7 +25,7 @@ use crate::reader::{CHUNK, SMALL, chunk};
 
 /// Bytes at the end of each reader's part that wait for the whole blob to be verified.
 pub const HELD_BACK: u64 = 64 * 1024;
-/// Bytes at the end of what is written of a file that count as just written.
+/// Bytes at the end of what is written of a file that still grows that count as just written.
 const RECENT: u64 = 1 << 20;
 /// Bytes of an upload to an object store that stay in memory for its readers.
 const WINDOW: usize = 8 << 20;
@@ -48,7 +48,14 @@ pub struct Tail {
     bytes: Arc<TailBytes>,
     content: Content,
     digest: Digest,
-    is_early: bool,
+    early: Option<Early>,
+}
+
+/// What an upload must have besides its digest for its readers to have all of it before it is committed.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    /// Bytes, where something says how many.
+    size: Option<u64>,
 }
 
 /// Where the bytes are before the end.
@@ -127,14 +134,14 @@ impl Tail {
 
     fn new(content: Content, digest: Digest, bytes: TailBytes) -> Tail {
         let (progress, _) = watch::channel(Progress::Growing(0));
-        Tail { progress: Arc::new(progress), bytes: Arc::new(bytes), content, digest, is_early: false }
+        Tail { progress: Arc::new(progress), bytes: Arc::new(bytes), content, digest, early: None }
     }
 
-    /// The same where readers have the rest once it is verified, and do not wait until the blob is committed: for what anyone
-    /// may have whose request was allowed, even if it cannot be kept.
+    /// The same where readers have the rest once it is verified, with so many bytes if that is known, and do not wait until the
+    /// blob is committed: for what anyone may have whose request was allowed, even if it cannot be kept.
     #[must_use]
-    pub fn early(self) -> Tail {
-        Tail { is_early: true, ..self }
+    pub fn early(self, size: Option<u64>) -> Tail {
+        Tail { early: Some(Early { size }), ..self }
     }
 
     /// A reader from any position.
@@ -173,9 +180,11 @@ impl Tail {
         self.has_grown(size);
     }
 
-    /// Lets readers of an early tail have the rest of an upload that is written to its end, if it has the digest.
-    pub(crate) fn compare(&self, hasher: Option<&Hasher>) {
-        if self.is_early && hasher.is_some_and(|hasher| hasher.clone().finish() == self.digest) {
+    /// Lets readers of an early tail have the rest of an upload that is written to its end, and has so many bytes, if it has the
+    /// digest.
+    pub(crate) fn compare(&self, written: u64, hasher: Option<&Hasher>) {
+        let is_whole = self.early.is_some_and(|early| early.size.is_none_or(|size| size == written));
+        if is_whole && hasher.is_some_and(|hasher| hasher.clone().finish() == self.digest) {
             self.progress.send_replace(Progress::Verified);
         }
     }
@@ -202,7 +211,7 @@ impl Tail {
         self.progress.send_replace(Progress::Whole(upload.into()));
     }
 
-    /// Ends all readers with an error, unless the upload has become a blob.
+    /// Ends all readers with an error, unless they may have all bytes.
     pub fn fail(&self) {
         self.progress.send_if_modified(|progress| {
             let is_open = matches!(progress, Progress::Growing(_));
@@ -249,6 +258,11 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// Whether readers end with an error.
+    pub fn has_failed(&self) -> bool {
+        matches!(*self.progress.borrow(), Progress::Failed)
+    }
+
     /// Waits until readers may have all bytes; false if that does not happen.
     pub async fn verified(mut self) -> bool {
         let ended = self.progress.wait_for(|progress| !matches!(progress, Progress::Growing(_))).await;
@@ -302,8 +316,7 @@ impl Follower {
             let progress = self.progress.borrow_and_update().clone();
             let (readable, recent) = match &progress {
                 Progress::Failed => return Err(cut()),
-                Progress::Whole(_) => (span.end, span.end.saturating_sub(SMALL)),
-                Progress::Verified => (span.end, span.end.saturating_sub(RECENT)),
+                Progress::Whole(_) | Progress::Verified => (span.end, span.end.saturating_sub(SMALL)),
                 Progress::Growing(size) => (span.held.min(*size), size.saturating_sub(RECENT)),
             };
             if span.at < readable

@@ -72,22 +72,25 @@ async fn readers_get_what_has_arrived_and_the_end_once_it_is_verified() {
 async fn readers_of_an_early_tail_have_the_end_once_the_digest_is_right() {
     for kept in Kept::places() {
         let (content, blob) = (kept.open(), bytes_of_a_blob());
-        for (id, digest, is_right) in [
-            ("aa07", Digest::of(Algorithm::Sha256, &blob), true),
-            ("aa08", Digest::of(Algorithm::Sha256, b"others"), false),
+        let (size, right) = (SIZE as u64, Digest::of(Algorithm::Sha256, &blob));
+        for (id, digest, size, is_right) in [
+            ("aa07", right.clone(), None, true),
+            ("aa08", right.clone(), Some(size), true),
+            ("aa09", Digest::of(Algorithm::Sha256, b"others"), Some(size), false),
+            ("aa0a", right.clone(), Some(size + 1), false),
         ] {
             content.begin(id).unwrap();
-            let tail = content.tail(id, &digest).unwrap().early();
+            let tail = content.tail(id, &digest).unwrap().early(size);
             let (whole, verified) = (tail.follower().stream(0, SIZE as u64), tail.follower().verified());
             let parts = blob.chunks(70_000).map(|part| Ok::<_, Infallible>(Bytes::copy_from_slice(part)));
             let body = futures_util::stream::iter(parts.collect::<Vec<_>>());
             content.append_followed(id, body, SIZE as u64, &tail).await.unwrap();
-            if !is_right {
-                assert!(content.finish(id, &digest).await.is_err());
-                tail.fail();
-            }
-            assert_eq!(verified.await, is_right);
-            let parts: Vec<_> = whole.collect().await;
+            // Also what cannot be kept.
+            content.cancel(id).unwrap();
+            tail.fail();
+            let read = async { (verified.await, whole.collect::<Vec<_>>().await) };
+            let (verified, parts) = tokio::time::timeout(Duration::from_secs(20), read).await.expect("readers end");
+            assert_eq!(verified, is_right, "{id}");
             let sent: Vec<u8> = parts.iter().flatten().flat_map(|part| part.to_vec()).collect();
             assert_eq!(parts.iter().all(Result::is_ok), is_right, "{id}");
             assert!(if is_right { sent == blob } else { sent.len() <= SIZE - HELD_BACK as usize }, "{id}");

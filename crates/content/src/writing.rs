@@ -141,7 +141,7 @@ impl Growing {
             self.hash(arrived);
         }
         if let (Ok(true), Some(tail)) = (&written, &self.tail) {
-            tail.compare(self.hasher.as_ref());
+            tail.compare(self.size, self.hasher.as_ref());
         }
         match written {
             Ok(true) => {

@@ -128,7 +128,7 @@ impl PackageHosts {
         let wanted = &fetch.file;
         let digest = Digest::parse(&wanted.digest).map_err(|_| Problem::Wrong("has no digest"))?;
         self.content.begin(id)?;
-        let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?.early(), fetch };
+        let tail = FailedUnlessFinished { tail: self.content.tail(id, &digest)?.early(size), fetch };
         let most = if wanted.language == Language::Cargo { CARGO_ARCHIVE } else { FILE };
         fetch.arrives(tail.tail.follower(), size.filter(|size| *size <= most));
         let limit = size.unwrap_or(most).min(upload.room().unwrap_or(most)).min(most);
@@ -139,13 +139,16 @@ impl PackageHosts {
         if let Some(error) = growth.into_inner().error {
             return Err(error.into());
         }
-        match (appended, quota) {
+        let length = match (appended, quota) {
             (Err(ContentError::TooLarge(_)), Some(quota)) if is_short_of_room => return Err(quota.into()),
             (Err(ContentError::TooLarge(_)), _) if wanted.size.is_none() => return Err(Problem::Wrong("is too long")),
             (Err(ContentError::TooLarge(_)), _) => return Err(Problem::Wrong("is longer than the index says")),
             (Err(ContentError::Interrupted), _) => return Err(FetchError::Interrupted.into()),
             (appended, _) => appended?,
         };
+        if wanted.size.is_some_and(|size| size != length) {
+            return Err(Problem::Wrong("is shorter than the index says"));
+        }
         let stored = match self.content.finish(id, &digest).await {
             Err(ContentError::Mismatch { .. }) => return Err(Problem::Wrong("has another digest than the index says")),
             stored => stored?,
@@ -234,7 +237,7 @@ impl Problem {
     }
 }
 
-/// Ends the readers of a file with an error unless it has become a blob; those who come later wait for the outcome.
+/// Ends the readers of a file with an error unless they may have all of it; those who come later wait for the outcome.
 struct FailedUnlessFinished<'a> {
     tail: Tail,
     fetch: &'a Fetch,

@@ -1,4 +1,5 @@
-//! Files that are not here yet: each is fetched once for all who wait, who look again after it.
+//! Files that are not here yet: each is fetched once for all who wait. They look again before they have anything of it, since
+//! what decides about it may have changed meanwhile.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,7 @@ impl FileFetches {
         }
     }
 
-    /// How many are under way.
+    /// How many are under way, or wait for their turn.
     pub(crate) fn count(&self) -> usize {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -175,6 +176,13 @@ pub(crate) enum FileSource {
     },
 }
 
+/// What the fetch of a file is known by: others of its upstream with the same bytes are one with it.
+fn key_of(file: &MissingFile) -> String {
+    // Files of Java and Go have no digest before they are here.
+    let of = if file.digest.is_empty() { &file.url } else { &file.digest };
+    format!("{} {of}", file.upstream.key())
+}
+
 impl PackageHosts {
     /// Looks for a file until it is here, or, if the client can take it so, its bytes arrive.
     pub(crate) async fn file_source<Look>(
@@ -191,11 +199,17 @@ impl PackageHosts {
                 AvailableFile::Stored(file) => return Ok(FileSource::Stored(file)),
                 AvailableFile::Missing(missing) => missing,
             };
-            let digest = missing.digest.clone();
-            let Some(mut following) = self.follow((*missing).clone(), ends)? else { continue };
-            if let Some((follower, size)) = following.arriving(Early::of(&missing, is_streamed)).await? {
-                self.hosting.note_streamed(&missing);
-                return Ok(FileSource::Arriving { digest, size, follower });
+            let (key, early) = (key_of(&missing), Early::of(&missing, is_streamed));
+            let Some(mut following) = self.follow(*missing, &key, ends)? else { continue };
+            let Some((follower, size)) = following.arriving(early).await? else { continue };
+            let same = match self.until_here(&look).await? {
+                AvailableFile::Stored(file) => return Ok(FileSource::Stored(file)),
+                AvailableFile::Missing(same) => same,
+            };
+            // A failure that is known before the first byte has a sentence.
+            if key == key_of(&same) && early == Early::of(&same, is_streamed) && !follower.has_failed() {
+                self.hosting.note_streamed(&same);
+                return Ok(FileSource::Arriving { digest: same.digest, size, follower });
             }
         }
         Err(changing())
@@ -203,25 +217,22 @@ impl PackageHosts {
 
     /// Joins the fetch of a file, or begins it, unless one has stored it since so many had ended. It does not end with the client
     /// that began it.
-    fn follow(self: &Arc<Self>, file: MissingFile, ends: u64) -> Result<Option<Following>, HostError> {
-        // Files of Java and Go have no digest before they are here.
-        let of = if file.digest.is_empty() { &file.url } else { &file.digest };
-        let key = format!("{} {of}", file.upstream.key());
+    fn follow(self: &Arc<Self>, file: MissingFile, key: &str, ends: u64) -> Result<Option<Following>, HostError> {
         let mut fetches = self.fetching.files.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(phase) = fetches.get(&key) {
+        if let Some(phase) = fetches.get(key) {
             return Ok(Some(Following(phase.clone())));
         }
         let now = self.pipeline.clock.now();
-        if self.fetching.files.was_stored_after(&key, ends, now) {
+        if self.fetching.files.was_stored_after(key, ends, now) {
             return Ok(None);
         }
-        if let Some(sentence) = self.fetching.files.failure(&key, now) {
+        if let Some(sentence) = self.fetching.files.failure(key, now) {
             return Err(HostError::Upstream(sentence.as_ref().to_owned()));
         }
         let (sender, phase) = watch::channel(Phase::Waiting);
-        fetches.insert(key.clone(), phase.clone());
+        fetches.insert(key.to_owned(), phase.clone());
         drop(fetches);
-        let listed = Listed { hosts: self.clone(), key };
+        let listed = Listed { hosts: self.clone(), key: key.to_owned() };
         let fetch = Fetch { file, phase: sender };
         let fetching = async move {
             let outcome = match listed.hosts.slot(fetch.file.upstream.organization()).await {
@@ -230,7 +241,7 @@ impl PackageHosts {
             };
             let ended = outcome.map_err(|problem| {
                 let (upstream, file) = (&fetch.file.upstream.name, &fetch.file.name);
-                tracing::warn!(upstream, file, %problem, "a file was not fetched");
+                tracing::warn!(upstream, file, %problem, "a file was not fetched and stored");
                 Arc::from(problem.sentence(&fetch.file))
             });
             listed.hosts.fetching.files.note(&listed.key, &ended, listed.hosts.pipeline.clock.now());
@@ -240,5 +251,25 @@ impl PackageHosts {
         };
         tokio::spawn(fetching.in_current_span());
         Ok(Some(Following(phase)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looked_before_a_fetch_ended_looks_again() {
+        let (files, now) = (FileFetches::new(), 1);
+        let before = files.ends();
+        assert!(!files.was_stored_after("a", before, now));
+        files.note("b", &Err("gone".into()), now);
+        files.note("a", &Ok(()), now);
+        assert!(files.was_stored_after("a", before, now));
+        assert!(!files.was_stored_after("a", files.ends(), now), "it was looked for afterwards");
+        assert!(!files.was_stored_after("b", before, now) && files.failure("b", now).is_some());
+        files.note("c", &Ok(()), now);
+        assert!(!files.was_stored_after("a", before + 1, now) && files.was_stored_after("c", before + 1, now));
+        assert!(!files.was_stored_after("a", before, now + STORED) && files.failure("b", now + FAILURE).is_none());
     }
 }

@@ -43,7 +43,7 @@ const POOL_WAITING: Described =
     ("bowline_database_connection_waiters", "Transactions that wait for a connection to PostgreSQL");
 const FETCHES: Described = ("bowline_upstream_fetches", "Blobs that are on their way from upstreams");
 const PACKAGE_FETCHES: Described =
-    ("bowline_package_fetches", "Files of packages that are on their way from upstreams");
+    ("bowline_package_fetches", "Files of packages that are on their way from upstreams, or wait for their turn");
 const COLLECTIONS: Described = ("bowline_garbage_collections_total", "Garbage collections by outcome");
 const COLLECTED: Described = ("bowline_garbage_removed_total", "What garbage collections removed, by kind");
 const COLLECTED_BYTES: Described =
