@@ -123,9 +123,7 @@ async fn what_is_no_requirement_of_a_registry_is_unknown(server: &TestServer) {
         let text = format!("Not found: what {absent} requires is not stored here");
         assert_eq!((reply.status, &reply.json()["message"]), (404, &json!(text)));
     }
-    for (other, word) in
-        [("pkg:pypi/a@1", "python"), ("pkg:maven/a/b@1", "java"), ("pkg:golang/a.example/b@v1.0.0", "go")]
-    {
+    for (other, word) in [("pkg:maven/a/b@1", "java"), ("pkg:golang/a.example/b@v1.0.0", "go")] {
         let reply = explain(&owner, &org, other).await;
         let text = format!("dependencies of {word} are not stored");
         assert!(reply.status == 400 && reply.text().contains(&text), "{}", reply.text());
@@ -265,7 +263,85 @@ async fn crates_require_others(server: &TestServer) {
     assert_eq!(list[2]["withheld"]["purl"], "pkg:cargo/util@1.1.0");
 }
 
+/// Has a wheel at the index whose core metadata have these lines, too; its file's name.
+fn wheel_of(index: &FakeIndex, server: &TestServer, (name, version): (&str, &str), days: i64, more: &str) -> String {
+    index.publish(server, name, version, days);
+    let (bytes, text, file) = (wheel(name, version, more), metadata(name, version, more), file_name(name, version));
+    let mut state = index.state();
+    let page = state.pages.get_mut(name).expect("a project").last_mut().expect("a file");
+    page["hashes"]["sha256"] = json!(sha256(&bytes));
+    page["size"] = json!(bytes.len());
+    page["core-metadata"]["sha256"] = json!(sha256(text.as_bytes()));
+    state.files.insert(format!("{file}.metadata"), text.into_bytes());
+    state.files.insert(file.clone(), bytes);
+    file
+}
+
+async fn wheels_require_others(server: &TestServer) {
+    let index = FakeIndex::start().await;
+    let requires = "License-Expression: MIT\nRequires-Dist: Pub_Lib[fast] (>=1.0)\nRequires-Dist: pre~=2.0\n\
+                    Requires-Dist: win>=1; sys_platform == 'win32'\nRequires-Dist: tool; extra == 'dev'\n\
+                    Requires-Dist: direct @ https://a.example/direct-1.0-py3-none-any.whl\nRequires-Dist: odd>=x\n";
+    wheel_of(&index, server, ("app", "1.0"), 30, requires);
+    wheel_of(&index, server, ("pub-lib", "1.0"), 30, "License-Expression: MIT\nRequires-Dist: deep\n");
+    wheel_of(&index, server, ("pub-lib", "1.1"), 2, "License-Expression: MIT\n");
+    for (name, version) in [("pre", "2.0"), ("pre", "2.1rc1"), ("deep", "1.0a1"), ("gone", "1.0")] {
+        index.publish(server, name, version, 30);
+    }
+    let (org, owner, client) = crate::upstreams::installer(server, &index).await;
+    let app = "pkg:pypi/app@1.0";
+    let missing = explain(&owner, &org, app).await;
+    assert_eq!(missing.status, 404, "{}", missing.text());
+    for name in ["pub-lib", "pre", "deep"] {
+        client.project(name).await;
+    }
+    // Of one the whole wheel was requested, of the others their metadata.
+    assert_eq!(client.file(&client.project("app").await, 0).await.status, 200);
+    for (name, at) in [("pub-lib", 0), ("pub-lib", 1), ("pre", 0), ("deep", 0)] {
+        let page = client.project(name).await;
+        let address = page["files"][at]["url"].as_str().unwrap().strip_prefix("../../").unwrap().to_owned();
+        assert_eq!(client.get(&format!("{address}.metadata")).await.status, 200, "{address}");
+    }
+    index.seen();
+    let extras = ("pkg:pypi/pub-lib", "UNKNOWN", "", "what its extras require is not followed");
+    let rest = [
+        ("pkg:pypi/pre", "ALLOWED", "2.0", ""),
+        ("pkg:pypi/win", "UNKNOWN", "", NOT_STORED),
+        ("pkg:pypi/direct", "UNKNOWN", "", "the requirement is of no registry"),
+        ("pkg:pypi/odd", "UNKNOWN", "", "the requirement is not understood"),
+    ];
+    let wanted = |lib: (&'static str, &'static str),
+                  more: &[(&'static str, &'static str, &'static str, &'static str)]| {
+        rows(&[&[("pkg:pypi/pub-lib", lib.0, lib.1, ""), extras], &rest[..], more].concat())
+    };
+    assert_eq!(shown(&owner, &org, app).await, wanted(("ALLOWED", "1.1"), &[]));
+    let list = explain(&owner, &org, app).await.json()["dependencies"].clone();
+    let optional: Vec<bool> = list.as_array().unwrap().iter().map(|one| one["optional"] == true).collect();
+    assert_eq!(optional, [false, false, false, true, false, false]);
+    assert_eq!(list[0]["requirement"], "Pub_Lib[fast] (>=1.0)");
+    bind(&owner, &org, "ENFORCED", json!({ "name": "cooldown", "cooldownDays": 7 })).await;
+    let deep = [("pkg:pypi/deep", "ALLOWED", "1.0a1", "")];
+    assert_eq!(shown(&owner, &org, app).await, wanted(("OLDER", "1.0"), &deep), "no release of deep is there");
+    assert_eq!(index.seen(), Vec::<String>::new(), "nothing is requested");
+
+    // A yanked version is passed over.
+    index.state().pages.get_mut("pub-lib").expect("a project")[0]["yanked"] = json!("broken");
+    server.clock().advance(Duration::from_secs(301));
+    client.project("pub-lib").await;
+    assert_eq!(shown(&owner, &org, app).await, wanted(("HELD", "1.1"), &[]));
+
+    // The same of a package of a group.
+    let own = Client::of(server, &server.actor("libraries.python.push", &org).await);
+    let bytes = wheel("own", "3.0", "License-Expression: MIT\nRequires-Dist: pre<2\nRequires-Dist: deep!=1.0a1\n");
+    let reply = own.upload(&form("own", "3.0", &file_name("own", "3.0"), &bytes)).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let none = "no stored version satisfies it";
+    let wanted = rows(&[("pkg:pypi/pre", "UNKNOWN", "", none), ("pkg:pypi/deep", "UNKNOWN", "", none)]);
+    assert_eq!(shown(&owner, &org, "pkg:pypi/own@3.0").await, wanted);
+}
+
 each_engine!(
+    wheels_require_others,
     a_young_dependency_is_held_until_an_older_one_satisfies,
     what_is_no_requirement_of_a_registry_is_unknown,
     own_packages_are_shown_to_those_who_may_list_them,

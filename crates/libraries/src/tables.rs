@@ -285,4 +285,13 @@ pub const TABLES: &[TableDeclaration] = &[
             message("document", "bowline.libraries.v1.UpstreamDocument"),
         ],
     },
+    TableDeclaration {
+        name: "upstream_requirements",
+        columns: &[
+            reference("upstream", "package_upstreams", OnDelete::Hook),
+            value("package"),
+            value("version"),
+            value("manifest"),
+        ],
+    },
 ];

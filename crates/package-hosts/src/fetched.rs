@@ -1,5 +1,7 @@
 //! Fetches a file from an upstream, and stores it while clients follow.
 
+use std::io::{Read, Seek};
+
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_authn::crypto::random_bytes;
 use bowline_authn::guarded::{FetchError, Opened};
@@ -7,7 +9,7 @@ use bowline_content::{Algorithm, ContentError, Digest, Stored, Tail};
 use bowline_core::{Error, hex};
 use bowline_libraries::Language;
 use bowline_libraries::hosting::{Checksums, FetchedFacts, MissingFile, OpenUpload};
-use bowline_packages::CARGO_ARCHIVE;
+use bowline_packages::{CARGO_ARCHIVE, Refusal};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::Mutex;
@@ -18,6 +20,9 @@ use crate::answers::Refused;
 use crate::checksums::{Hasher, hashed};
 use crate::file_fetches::Fetch;
 use crate::storing::{FILE, Growth, blob};
+
+/// Bytes of core metadata that are read.
+const METADATA: u64 = 4 << 20;
 
 impl PackageHosts {
     /// Fetches a file, which others follow through `fetch`, and keeps it.
@@ -163,34 +168,54 @@ impl PackageHosts {
     }
 
     async fn keep(&self, wanted: &MissingFile, id: &str, digest: &Digest, stored: &Stored) -> Result<(), Problem> {
-        let license = if wanted.is_metadata { String::new() } else { self.license(wanted, digest, stored).await? };
-        let facts = FetchedFacts { license, ..FetchedFacts::default() };
+        let facts = self.declared(wanted, digest, stored).await?;
         let replaced = self.hosting.keep_fetched(wanted, (&blob(stored), id), &facts).await?;
         self.drop_replaced(&replaced).await;
         Ok(())
     }
 
-    /// The license that a file declares. Where no policy is about licenses, it is empty if the file cannot be read.
-    async fn license(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<String, Problem> {
-        let (name, language) = (wanted.name.clone(), wanted.language);
-        let read = move |source, size| match language {
-            Language::JavaScript => bowline_packages::tarball_license(source, size),
-            Language::Cargo => bowline_packages::crate_archive(source, size).map(|archive| archive.license),
-            // They have no upstreams.
-            Language::Generic => Ok(String::new()),
-            Language::Python | Language::Java | Language::Go => {
-                bowline_packages::distribution(source, size, &name).map(|distribution| distribution.license)
-            }
+    /// What a file declares. Where no policy is about licenses, nothing if the file cannot be read.
+    async fn declared(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<FetchedFacts, Problem> {
+        let (name, language, is_metadata) = (wanted.name.clone(), wanted.language, wanted.is_metadata);
+        let read = move |source, size| {
+            if is_metadata { of_metadata(source, size) } else { of_file(language, source, size, &name) }
         };
         match self.inspect((digest, stored), read).await? {
-            Ok(license) => Ok(license),
-            Err(_) if !wanted.is_free_to_stream => Err(Problem::Wrong("is no archive whose license can be read")),
+            Ok(facts) => Ok(facts),
+            Err(_) if !wanted.is_free_to_stream && !is_metadata => {
+                Err(Problem::Wrong("is no archive whose license can be read"))
+            }
             Err(refusal) => {
-                tracing::info!(file = wanted.name, %refusal, "the license of a fetched file is not known");
-                Ok(String::new())
+                tracing::info!(file = wanted.name, %refusal, "what a fetched file declares is not known");
+                Ok(FetchedFacts::default())
             }
         }
     }
+}
+
+/// What the core metadata of a wheel declare. The license is that of the wheel itself.
+fn of_metadata(source: impl Read, size: u64) -> Result<FetchedFacts, Refusal> {
+    if size > METADATA {
+        return Ok(FetchedFacts::default());
+    }
+    let mut bytes = Vec::new();
+    source.take(METADATA).read_to_end(&mut bytes)?;
+    let requirements = bowline_packages::requirements_of_metadata(&bytes)?;
+    Ok(FetchedFacts { requirements, ..FetchedFacts::default() })
+}
+
+fn of_file(language: Language, source: impl Read + Seek, size: u64, name: &str) -> Result<FetchedFacts, Refusal> {
+    let (license, requirements) = match language {
+        Language::JavaScript => (bowline_packages::tarball_license(source, size)?, None),
+        Language::Cargo => (bowline_packages::crate_archive(source, size)?.license, None),
+        // They have no upstreams.
+        Language::Generic => (String::new(), None),
+        Language::Python | Language::Java | Language::Go => {
+            let read = bowline_packages::distribution(source, size, name)?;
+            (read.license, read.requirements)
+        }
+    };
+    Ok(FetchedFacts { license, requirements, ..FetchedFacts::default() })
 }
 
 /// Why a file cannot be fetched.

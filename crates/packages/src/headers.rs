@@ -1,6 +1,11 @@
 //! Python's core metadata: headers as in mail, in METADATA and PKG-INFO.
 
-use crate::Refusal;
+use crate::{Refusal, line};
+
+/// Requirements of a package; of one with more, nothing is known.
+const REQUIREMENTS: usize = 500;
+/// Characters of one; longer ones are cut, and not understood.
+const REQUIREMENT: usize = 300;
 
 /// The fields that are read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -10,16 +15,18 @@ pub(crate) struct Metadata {
     pub(crate) summary: String,
     pub(crate) license: String,
     pub(crate) requires_python: String,
+    /// What it requires, each as it is written; absent if that is too much.
+    pub(crate) requires_dist: Option<Vec<String>>,
 }
 
 /// Reads the headers up to the first empty line.
 pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| Refusal::damaged("has metadata that are not UTF-8"))?;
-    let mut metadata = Metadata::default();
+    let (mut metadata, mut requires_dist) = (Metadata::default(), Vec::new());
     let (mut expression, mut free, mut classifier) = (String::new(), String::new(), String::new());
     let head = text.strip_prefix('\u{feff}').unwrap_or(text).lines().take_while(|line| !line.is_empty());
-    for line in head.filter(|line| !line.starts_with([' ', '\t'])) {
-        let Some((field, value)) = line.split_once(':') else { continue };
+    for text in head.filter(|text| !text.starts_with([' ', '\t'])) {
+        let Some((field, value)) = text.split_once(':') else { continue };
         let value = value.trim();
         let target = match field.to_ascii_lowercase().as_str() {
             "name" => &mut metadata.name,
@@ -28,6 +35,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
             "license-expression" => &mut expression,
             "license" => &mut free,
             "requires-python" => &mut metadata.requires_python,
+            "requires-dist" => {
+                requires_dist.extend((requires_dist.len() <= REQUIREMENTS).then(|| line(value, REQUIREMENT)));
+                continue;
+            }
             "classifier" => match value.strip_prefix("License :: ") {
                 Some(license) if classifier.is_empty() => {
                     license.rsplit(" :: ").next().unwrap_or(license).clone_into(&mut classifier);
@@ -45,6 +56,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
     if metadata.name.is_empty() || metadata.version.is_empty() {
         return Err(Refusal::damaged("has metadata without a name or a version"));
     }
+    metadata.requires_dist = Some(requires_dist).filter(|list| list.len() <= REQUIREMENTS);
     metadata.license = [expression, free, classifier].into_iter().find(|text| !text.is_empty()).unwrap_or_default();
     Ok(metadata)
 }
@@ -56,10 +68,16 @@ mod tests {
     #[test]
     fn the_first_field_counts_and_the_body_does_not() {
         let text = "Metadata-Version: 2.1\nName: Foo\nVersion: 1.0\nSummary: a\n  b\nName: Bar\n\
-                    Classifier: License :: OSI Approved :: MIT License\n\nLicense: none\n";
+                    Classifier: License :: OSI Approved :: MIT License\nRequires-Dist: a>=1\n\
+                    requires-dist: b; extra == 'x'\n\nLicense: none\nRequires-Dist: c\n";
         let metadata = read(text.as_bytes()).expect("metadata");
         assert_eq!((metadata.name.as_str(), metadata.summary.as_str()), ("Foo", "a"));
         assert_eq!(metadata.license, "MIT License");
+        assert_eq!(metadata.requires_dist.as_deref(), Some(&["a>=1".to_owned(), "b; extra == 'x'".to_owned()][..]));
+        let many =
+            |count: usize| read(format!("Name: a\nVersion: 1\n{}", "Requires-Dist: b\n".repeat(count)).as_bytes());
+        let count = |count| many(count).expect("metadata").requires_dist.map(|list| list.len());
+        assert_eq!((count(0), count(REQUIREMENTS), count(REQUIREMENTS + 1)), (Some(0), Some(REQUIREMENTS), None));
         assert!(read(b"Name: Foo\n\nVersion: 1").is_err());
         assert!(read(b"\xff").is_err());
     }

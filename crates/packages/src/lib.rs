@@ -33,7 +33,7 @@ pub use limits::MAX_METADATA;
 pub use maven::Pom;
 pub use maven_metadata::{MavenMetadata, MavenPlugin};
 pub use npm::{Tarball, described, tarball, tarball_license};
-pub use python::{Distribution, distribution, package_of_file, version_of_file};
+pub use python::{Distribution, distribution, package_of_file, requirements_of_metadata, version_of_file};
 pub use walk::Walk;
 
 /// The kinds of directories that can be read.

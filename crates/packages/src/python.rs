@@ -24,6 +24,9 @@ pub struct Distribution {
     pub requires_python: String,
     /// The core metadata of a wheel, as they lie in it; absent for a source distribution.
     pub core_metadata: Option<Vec<u8>>,
+    /// What a wheel requires, each as it is written; absent if it requires more than 500 packages, and for a source distribution,
+    /// whose build decides.
+    pub requirements: Option<Vec<String>>,
 }
 
 /// Reads a distribution of `packed` bytes; `Foreign` if the file name is not one of a distribution.
@@ -49,8 +52,17 @@ pub fn distribution(source: impl Read + Seek, packed: u64, file_name: &str) -> R
         summary: line(&metadata.summary, 512),
         license: line(&metadata.license, 256),
         requires_python: line(&metadata.requires_python, 256),
+        requirements: metadata.requires_dist.filter(|_| matches!(kind, Kind::Wheel { .. })),
         core_metadata: matches!(kind, Kind::Wheel { .. }).then_some(bytes),
     })
+}
+
+/// What a wheel requires, by its core metadata; absent if that is more than 500 packages.
+///
+/// # Errors
+/// They are damaged.
+pub fn requirements_of_metadata(metadata: &[u8]) -> Result<Option<Vec<String>>, Refusal> {
+    Ok(headers::read(metadata)?.requires_dist)
 }
 
 /// The name of the package that a file belongs to by its own name, normalized; absent if it is not the name of a distribution.

@@ -390,4 +390,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0071_component_origins.sql"),
         postgres: include_str!("../migrations/postgres/0071_component_origins.sql"),
     },
+    Migration {
+        version: 72,
+        name: "upstream_requirements",
+        sqlite: include_str!("../migrations/sqlite/0072_upstream_requirements.sql"),
+        postgres: include_str!("../migrations/postgres/0072_upstream_requirements.sql"),
+    },
 ];

@@ -27,7 +27,7 @@ pub struct WhyCommand {
     /// Organization, by name or UIDP [default: the only one of the caller]
     #[arg(long, value_name = "ORG")]
     organization: Option<String>,
-    /// Show also which versions that it requires are withheld (JavaScript and Cargo); fails if an installation would
+    /// Show also which versions that it requires are withheld (JavaScript, Python and Cargo); fails if an installation would
     #[arg(long)]
     deps: bool,
     /// With --deps: show also what is served

@@ -77,7 +77,7 @@ pub(super) const RESOURCES: &[Resource] = &[
         &[Verb {
             name: "dependencies",
             method: "bowline.libraries.v1.Decisions.ExplainDependencies",
-            about: "Show which versions that a version of a package requires are withheld (JavaScript and Cargo)",
+            about: "Show which versions that a version of a package requires are withheld (JavaScript, Python and Cargo)",
             does: Does::Get,
             positional: "parent",
             example: "libraries dependencies acme --purl pkg:npm/example@1.0.0",

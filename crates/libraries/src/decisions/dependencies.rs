@@ -37,7 +37,7 @@ const TOO_LARGE: &str = "it was not read: the documents of all packages are too 
 pub(super) fn violations(request: &own::ExplainDependenciesRequest) -> Vec<FieldViolation> {
     let mut wrong: Vec<FieldViolation> = purl_violations("purl", &request.purl).collect();
     if let Ok(version) = VersionName::parse(&request.purl)
-        && !matches!(version.language, Language::JavaScript | Language::Cargo)
+        && !matches!(version.language, Language::JavaScript | Language::Python | Language::Cargo)
     {
         let description = format!(
             "dependencies of {} are not stored: `bowline libraries check LOCKFILE` checks all versions that a lock file pins",

@@ -47,6 +47,7 @@ mod python;
 mod python_versions;
 pub mod removed_keys;
 mod repositories;
+mod requirements;
 mod reservations;
 mod room;
 mod served;

@@ -12,7 +12,7 @@ use super::files::{self, Checksums, FileRow};
 use super::protocols::Protocol;
 use super::{
     HostClient, HostError, Hosting, entitled, generic_changes, java_changes, java_signatures, manifests, own_names,
-    repositories, summaries, tags, views,
+    repositories, requirements, summaries, tags, views,
 };
 use crate::ecosystems::Language;
 
@@ -49,6 +49,8 @@ pub struct NewFile {
     pub metadata: Option<NewBlob>,
     /// What clients resolve and install it by, if it is npm's or Cargo's.
     pub manifest: Option<NewManifest>,
+    /// What a wheel requires, each as it is written; absent of all others.
+    pub requirements: Option<Vec<String>>,
     pub checksums: Checksums,
     /// What it says of its version, if it is a POM.
     pub pom: Option<NewPom>,
@@ -176,6 +178,9 @@ async fn publish<P: Protocol>(
     }
     insert(tx, &repository, file, &row).await?;
     attestations::insert(tx, &repository, (file, &row.sort_key), row.created_at).await?;
+    if let Some(requirements) = &file.requirements {
+        requirements::insert(tx, &repository, (&file.package, &row.sort_key), requirements).await?;
+    }
     let mut changes = vec![files::published(&repository, &hosted)];
     if let Some(manifest) = &file.manifest {
         let signature = signature::<P>(tx, hosting, file, manifest).await?;

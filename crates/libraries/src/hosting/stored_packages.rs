@@ -1,16 +1,17 @@
 //! Packages of an organization as they are stored, many at once: their versions, and what clients are told of these. No upstream is
 //! requested.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bowline_core::{Error, Result, UidRange, Uidp};
 use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::documents::{self, DocumentRow};
 use super::facts::{self, PackageFacts, VersionFacts};
+use super::package_file::PackageFile;
 use super::packed::PackedManifests;
 use super::upstream_files::{self, StoredFile};
-use super::{own_names, upstreams};
+use super::{own_names, requirements, upstreams};
 use crate::ecosystems::Language;
 
 /// Names that one statement looks up.
@@ -29,7 +30,8 @@ pub(crate) struct StoredPackage {
     pub(crate) versions: Vec<StoredVersion>,
     /// Tags with the versions that they stand for.
     pub(crate) tags: BTreeMap<String, String>,
-    /// Of a package of an upstream.
+    /// Of a package of an upstream: where it is from, and of npm and Cargo what clients are told of its versions.
+    upstream: Option<Uidp>,
     manifests: PackedManifests,
 }
 
@@ -63,26 +65,34 @@ impl StoredPackage {
     fn new(facts: PackageFacts, mut versions: Vec<StoredVersion>) -> StoredPackage {
         versions.sort_by(|one, other| other.sort_key.cmp(&one.sort_key));
         versions.dedup_by(|one, other| one.sort_key == other.sort_key);
-        StoredPackage { facts, versions, tags: BTreeMap::new(), manifests: PackedManifests::default() }
+        let (tags, upstream, manifests) = (BTreeMap::new(), None, PackedManifests::default());
+        StoredPackage { facts, versions, tags, upstream, manifests }
     }
 
     fn of_document(
-        language: Language,
+        (upstream, language): (&Uidp, Language),
         document: DocumentRow,
         manifests: PackedManifests,
         stored: Vec<StoredFile>,
     ) -> StoredPackage {
-        let files = document.files(language).into_iter();
-        let versions = files.map(|file| StoredVersion {
-            is_yanked: language == Language::Cargo && file.yanked.is_some(),
-            is_deprecated: language == Language::JavaScript && file.yanked.is_some(),
-            version: file.version,
-            sort_key: file.sort_key,
-        });
-        let (versions, tags) = (versions.collect(), document.tags());
+        let files = document.files(language);
+        // Of several files of a version, those that are not yanked are installed.
+        let left: HashSet<&[u8]> =
+            files.iter().filter(|file| file.yanked.is_none()).map(|file| file.sort_key.as_slice()).collect();
+        let of = |file: &PackageFile| {
+            let is_withdrawn = !left.contains(file.sort_key.as_slice());
+            StoredVersion {
+                is_yanked: is_withdrawn && language != Language::JavaScript,
+                is_deprecated: is_withdrawn && language == Language::JavaScript,
+                version: file.version.clone(),
+                sort_key: file.sort_key.clone(),
+            }
+        };
+        let (versions, tags) = (files.iter().map(of).collect(), document.tags());
         let described = facts::described(language, std::slice::from_ref(&document), stored);
         let facts = PackageFacts { is_own: false, versions: described, has_list: true };
-        StoredPackage { tags, manifests, ..StoredPackage::new(facts, versions) }
+        let upstream = Some(upstream.clone());
+        StoredPackage { tags, upstream, manifests, ..StoredPackage::new(facts, versions) }
     }
 }
 
@@ -178,6 +188,10 @@ impl<'a> PackageReader<'a> {
                 None => {}
             }
         }
+        if self.language == Language::Python {
+            manifests = required_of_upstreams(tx, packages, &of_upstreams).await?;
+            of_upstreams.clear();
+        }
         for (name, spelled) in of_upstreams {
             if self.unpacked_left == 0 {
                 break;
@@ -238,11 +252,11 @@ impl<'a> PackageReader<'a> {
         sql.bind_list(" AND f.package IN ", padded(names).map(|name| Value::from(*name)));
         // Of several files of a version, the first one that was published comes last.
         sql.push(" ORDER BY f.created_at DESC");
-        let is_cargo = self.language == Language::Cargo;
+        let is_javascript = self.language == Language::JavaScript;
         let read = |row: &Row<'_>| {
             let facts = VersionFacts::own(row.text(3)?, row.int(4)?);
             let is_withdrawn = row.bool(5)?;
-            let (is_yanked, is_deprecated) = (is_withdrawn && is_cargo, is_withdrawn && !is_cargo);
+            let (is_yanked, is_deprecated) = (is_withdrawn && !is_javascript, is_withdrawn && is_javascript);
             let version = StoredVersion { version: row.text(2)?, sort_key: row.bytes(1)?, is_yanked, is_deprecated };
             Ok::<_, Error>(OwnRow { package: row.text(0)?, version, facts })
         };
@@ -309,9 +323,30 @@ fn own_package(rows: &[OwnRow]) -> StoredPackage {
 }
 
 /// The same with its last repeated up to a power of two: of few widths, so that few texts fill the statement caches.
-fn padded<T>(list: &[T]) -> impl Iterator<Item = &T> {
+pub(super) fn padded<T>(list: &[T]) -> impl Iterator<Item = &T> {
     let more = list.len().next_power_of_two() - list.len();
     list.iter().chain(list.last().into_iter().cycle().take(more))
+}
+
+/// What versions of packages of Python from upstreams require, by package and version.
+async fn required_of_upstreams(
+    tx: &mut ReadTx,
+    packages: &HashMap<String, StoredPackage>,
+    versions: &HashMap<&str, BTreeSet<&str>>,
+) -> Result<HashMap<(String, String), String>> {
+    let mut by_upstream: HashMap<&Uidp, Vec<(&str, &str)>> = HashMap::new();
+    for (name, spelled) in versions {
+        if let Some(upstream) = &packages[*name].upstream {
+            by_upstream.entry(upstream).or_default().extend(spelled.iter().map(|version| (*name, *version)));
+        }
+    }
+    let mut required = HashMap::new();
+    for (upstream, versions) in by_upstream {
+        for chunk in versions.chunks(NAMES_AT_ONCE) {
+            required.extend(requirements::of_versions(tx, upstream, chunk).await?);
+        }
+    }
+    Ok(required)
 }
 
 /// Which of some packages an upstream was asked for, with the bytes of their documents and manifests.
@@ -338,7 +373,7 @@ async fn documents_of(
     let mut stored = stored_files(tx, upstream, names).await?;
     let of = |(name, document, manifests): (String, DocumentRow, PackedManifests)| {
         let files = stored.remove(&name).unwrap_or_default();
-        (name, StoredPackage::of_document(language, document, manifests, files))
+        (name, StoredPackage::of_document((upstream, language), document, manifests, files))
     };
     Ok(rows.into_iter().map(of).collect())
 }

@@ -10,7 +10,7 @@ use super::files::Checksums;
 use super::notes::Note;
 use super::package_file::PackageFile;
 use super::served::ServedVersion;
-use super::{Hosting, OpenUpload, StoredBlob, first_seen, upstreams};
+use super::{Hosting, OpenUpload, StoredBlob, first_seen, requirements, upstreams};
 use crate::ecosystems::Language;
 use crate::policy::age::FirstSeen;
 
@@ -99,6 +99,8 @@ pub struct FetchedFacts {
     pub checksums: Checksums,
     /// Of a POM: `group:artifact:version` of the one that it inherits from; empty without.
     pub parent_pom: String,
+    /// What a wheel requires, each as it is written; absent if the file says nothing of that.
+    pub requirements: Option<Vec<String>>,
 }
 
 /// A file whose bytes are stored.
@@ -264,6 +266,9 @@ async fn keep(
         return Err(Error::not_found("package upstream", &wanted.upstream.name));
     }
     let before = package_files::link(tx, uid, &wanted.digest, blob, upload, now).await?;
+    if let Some(requirements) = &facts.requirements {
+        requirements::keep(tx, uid, (&wanted.package, &wanted.version), requirements).await?;
+    }
     if !wanted.is_metadata {
         let sql =
             "INSERT INTO upstream_files (upstream, package, name, version, license, sha256, published_at, created_at, sha512,

@@ -279,7 +279,7 @@ pub(super) async fn remove_some(tx: &mut WriteTx) -> Result<bool> {
     if package_files::unlink_some(tx, &uid, AT_ONCE).await? > 0 {
         return Ok(true);
     }
-    for table in ["upstream_files", "upstream_documents", "upstream_known_versions"] {
+    for table in ["upstream_files", "upstream_documents", "upstream_known_versions", "upstream_requirements"] {
         let sql = format!(
             "DELETE FROM {table} WHERE upstream = $1 AND package IN
                (SELECT package FROM {table} WHERE upstream = $1 ORDER BY package LIMIT $2)"

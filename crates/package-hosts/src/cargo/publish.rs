@@ -98,6 +98,7 @@ impl PackageHosts {
             content: received.content.clone(),
             metadata: None,
             manifest: Some(manifest),
+            requirements: None,
             checksums: Checksums::default(),
             pom: None,
             attestations: Vec::new(),

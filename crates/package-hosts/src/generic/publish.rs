@@ -74,6 +74,7 @@ impl PackageHosts {
             content: received.content.clone(),
             metadata: None,
             manifest: None,
+            requirements: None,
             checksums: Checksums::default(),
             pom: None,
             attestations: Vec::new(),

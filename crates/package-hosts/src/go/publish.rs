@@ -83,6 +83,7 @@ impl PackageHosts {
             content: received.content.clone(),
             metadata: Some(metadata),
             manifest: None,
+            requirements: None,
             checksums: Checksums::default(),
             pom: None,
             attestations: Vec::new(),

@@ -93,6 +93,7 @@ impl PackageHosts {
             content: received.content.clone(),
             metadata: None,
             manifest: None,
+            requirements: None,
             checksums: received.checksums.clone(),
             pom: None,
             attestations: Vec::new(),

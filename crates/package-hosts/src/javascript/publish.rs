@@ -197,6 +197,7 @@ impl PackageHosts {
             content: NewBlob { sha256: digest.hex().into(), blob: blob(stored), upload: id.into() },
             metadata: None,
             manifest: Some(manifest),
+            requirements: None,
             checksums: Checksums::default(),
             pom: None,
             attestations,

@@ -159,6 +159,7 @@ impl PackageHosts {
             content,
             metadata,
             manifest: None,
+            requirements: distribution.requirements,
             checksums: Checksums::default(),
             pom: None,
             attestations,

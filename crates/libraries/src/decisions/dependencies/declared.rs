@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::requirement::{self, NOT_UNDERSTOOD, RequiredVersions, VersionRequirement, shortened};
+use super::requirement::{self, NOT_UNDERSTOOD, PythonRequirement, RequiredVersions, VersionRequirement, shortened};
 use crate::ecosystems::{Language, PUBLIC_CARGO};
 
 const NOT_A_NAME: &str = "its name is not a name of a package";
 /// Characters of a name; no registry has longer ones.
 const NAME: usize = 214;
 const OF_ANOTHER: &str = "the requirement is of another registry";
+const EXTRAS: &str = "what its extras require is not followed";
 
 /// The requirements of a manifest, each once, and so many at most; absent if it is not read as one.
 pub(super) fn requirements(language: Language, manifest: &str, most: usize) -> Option<Vec<VersionRequirement>> {
@@ -18,7 +19,8 @@ pub(super) fn requirements(language: Language, manifest: &str, most: usize) -> O
     let mut requirements = match language {
         Language::JavaScript => of_npm(&manifest, most),
         Language::Cargo => of_cargo(&manifest, most),
-        Language::Java | Language::Python | Language::Go | Language::Generic => return None,
+        Language::Python => of_python(&manifest, most),
+        Language::Java | Language::Go | Language::Generic => return None,
     };
     for requirement in &mut requirements {
         requirement.name = language.normalized(&requirement.name);
@@ -66,6 +68,35 @@ fn of_npm(manifest: &Map<String, Value>, most: usize) -> Vec<VersionRequirement>
         VersionRequirement { name: name.to_owned(), text: text.to_owned(), is_optional, versions }
     };
     by_name.into_iter().take(most).map(of).collect()
+}
+
+/// Requirements of a wheel, without those of its own extras. One that counts in some environments alone is optional, since no one
+/// knows that of the client.
+fn of_python(manifest: &Map<String, Value>, most: usize) -> Vec<VersionRequirement> {
+    let list = manifest.get("requires_dist").and_then(Value::as_array).into_iter().flatten();
+    let mut requirements = Vec::new();
+    for text in list.filter_map(Value::as_str) {
+        let PythonRequirement { name, extras, versions, marker } = requirement::python(text);
+        if is_of_an_extra(marker) {
+            continue;
+        }
+        let of = |versions| {
+            let is_optional = !marker.is_empty();
+            VersionRequirement { name: name.to_owned(), text: text.to_owned(), is_optional, versions }
+        };
+        requirements.push(of(versions));
+        if !extras.is_empty() {
+            requirements.push(of(RequiredVersions::Unclear(EXTRAS)));
+        }
+    }
+    requirements.truncate(most);
+    requirements
+}
+
+/// Whether a marker lets a requirement count for an extra alone.
+fn is_of_an_extra(marker: &str) -> bool {
+    let words = || marker.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+    words().any(|word| word == "extra") && !words().any(|word| word == "or")
 }
 
 /// Dependencies of a line of cargo's index, without those that only development needs.
@@ -143,6 +174,25 @@ mod tests {
         list.iter()
             .map(|(name, text, optional, is_clear)| ((*name).into(), (*text).into(), *optional, *is_clear))
             .collect()
+    }
+
+    #[test]
+    fn wheels_declare_what_counts_without_their_extras() {
+        let manifest = json!({ "requires_dist": [
+            "B_c>=1", "d[x]~=2.0", "e; python_version < '3.9'", "f; extra == 'dev'",
+            "g; (os_name == 'nt') and extra=='dev'", "h; os_name == 'nt' or extra == 'dev'", "", 7,
+        ] });
+        let list = [
+            ("b-c", "B_c>=1", false, true),
+            ("d", "d[x]~=2.0", false, true),
+            ("d", "d[x]~=2.0", false, false),
+            ("e", "e; python_version < '3.9'", true, true),
+            ("h", "h; os_name == 'nt' or extra == 'dev'", true, true),
+            ("", "", false, false),
+        ];
+        assert_eq!(shown(Language::Python, &manifest), wanted(&list));
+        let many = json!({ "requires_dist": vec!["a[x]"; 100] });
+        assert_eq!(requirements(Language::Python, &many.to_string(), 7).expect("a manifest").len(), 7);
     }
 
     #[test]

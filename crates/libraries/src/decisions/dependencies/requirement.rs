@@ -1,6 +1,7 @@
-//! Requirements of versions as npm and cargo read them, and what satisfies them.
+//! Requirements of versions as npm, cargo and Python's installers read them, and what satisfies them.
 
 use std::collections::BTreeMap;
+use std::str::FromStr as _;
 
 use crate::hosting::StoredVersion;
 
@@ -27,6 +28,7 @@ pub(super) struct VersionRequirement {
 pub(super) enum RequiredVersions {
     Npm(nodejs_semver::Range),
     Cargo(semver::VersionReq),
+    Python(pep440_rs::VersionSpecifiers),
     /// That of a tag.
     Tag(String),
     /// No one knows, and why.
@@ -107,6 +109,60 @@ pub(super) fn cargo(text: &str) -> RequiredVersions {
     parsed.map_or(RequiredVersions::Unclear(NOT_UNDERSTOOD), RequiredVersions::Cargo)
 }
 
+/// A requirement of Python's, taken apart.
+pub(super) struct PythonRequirement<'a> {
+    pub(super) name: &'a str,
+    /// What it asks of the package beside its own requirements, with the brackets; empty without.
+    pub(super) extras: &'a str,
+    pub(super) versions: RequiredVersions,
+    /// Where it counts, such as on some systems or for an extra of the package that has it; empty for everywhere.
+    pub(super) marker: &'a str,
+}
+
+/// Takes a requirement of Python's apart: `name[extras]specifiers; marker` or `name[extras] @ URL ; marker`.
+pub(super) fn python(text: &str) -> PythonRequirement<'_> {
+    let text = text.trim();
+    let end = text.find(|sign: char| !sign.is_ascii_alphanumeric() && !"-_.".contains(sign)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest = rest.trim_start();
+    let (extras, rest) = match rest.find(']').filter(|_| rest.starts_with('[')) {
+        Some(end) => rest.split_at(end + 1),
+        None => ("", rest),
+    };
+    let rest = rest.trim_start();
+    if rest.starts_with('@') {
+        // A semicolon is a sign of addresses, too, unless a space comes before it.
+        let marker = rest.split_once(" ;").map_or("", |(_, marker)| marker.trim());
+        return PythonRequirement { name, extras, versions: RequiredVersions::Unclear(OF_NO_REGISTRY), marker };
+    }
+    let (specifiers, marker) = rest.split_once(';').unwrap_or((rest, ""));
+    let specifiers = specifiers.trim();
+    let bare = specifiers.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(specifiers).trim();
+    let read = Some(bare).filter(|bare| bare.len() <= TEXT).and_then(|bare| match bare {
+        "" => Some(pep440_rs::VersionSpecifiers::empty()),
+        bare => pep440_rs::VersionSpecifiers::from_str(bare).ok(),
+    });
+    let versions = read.map_or(RequiredVersions::Unclear(NOT_UNDERSTOOD), RequiredVersions::Python);
+    PythonRequirement { name, extras, versions, marker: marker.trim() }
+}
+
+/// Versions of Python that satisfy a requirement: pre-releases where it names one, or no release does.
+fn satisfying_python<'a>(
+    specifiers: &pep440_rs::VersionSpecifiers,
+    stored: &'a [StoredVersion],
+) -> Vec<&'a StoredVersion> {
+    let parsed = |version: &StoredVersion| pep440_rs::Version::from_str(&version.version).ok();
+    let list = satisfying(stored, |text| {
+        pep440_rs::Version::from_str(text).is_ok_and(|version| specifiers.contains(&version))
+    });
+    if specifiers.iter().any(pep440_rs::VersionSpecifier::any_prerelease) {
+        return list;
+    }
+    let is_release = |version: &&StoredVersion| parsed(version).is_some_and(|version| !version.any_prerelease());
+    let releases: Vec<&StoredVersion> = list.iter().copied().filter(is_release).collect();
+    if releases.is_empty() { list } else { releases }
+}
+
 /// Chooses among versions, the highest first: those that satisfy a requirement, until one is served. npm takes its latest version
 /// first, and those that are deprecated last.
 pub(super) fn choose(
@@ -128,6 +184,7 @@ pub(super) fn choose(
         RequiredVersions::Cargo(range) => {
             satisfying(stored, |text| semver::Version::parse(text).is_ok_and(|version| range.matches(&version)))
         }
+        RequiredVersions::Python(specifiers) => satisfying_python(specifiers, stored),
     };
     let mut there = satisfying.iter().filter(|version| !version.is_yanked);
     let Some(highest) = there.next() else {

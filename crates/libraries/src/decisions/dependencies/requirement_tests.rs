@@ -114,6 +114,66 @@ fn requirements_of_cargo_choose_the_highest_that_satisfies() {
     }
 }
 
+/// Versions of Python, the highest first; a `!` marks yanked ones.
+fn python_versions(list: &[&str]) -> Vec<StoredVersion> {
+    let mut versions = stored(list);
+    for version in &mut versions {
+        version.sort_key = order_key(Scheme::Pep440, &version.version);
+    }
+    versions.sort_by(|one, other| other.sort_key.cmp(&one.sort_key));
+    versions
+}
+
+#[test]
+fn requirements_of_python_choose_the_highest_release_that_satisfies() {
+    let versions = python_versions(&["0.9", "1.0", "1.4.2", "1.4.5", "1.5", "2.0rc1", "2.0.post1", "3.0a1", "1!0.5"]);
+    for (text, wanted) in [
+        ("a", "1!0.5"),
+        ("a>=1,<2", "1.5"),
+        ("a (>=1,<2)", "1.5"),
+        ("a ( ~=1.4.2 )", "1.4.5"),
+        ("a~=1.4", "1.5"),
+        ("a==1.4.*", "1.4.5"),
+        ("a == 1.0.0", "1.0"),
+        ("a!=1.5,<2", "1.4.5"),
+        ("a<1.0", "0.9"),
+        ("a>1.5,<2.1", "2.0.post1"),
+        // A pre-release satisfies what names one, or what no release satisfies.
+        ("a>=2.0rc1,<=2.0", "2.0rc1"),
+        ("a==3.0a1", "3.0a1"),
+        ("a==3.*", "3.0a1"),
+        ("a[fast,slow]>=1,<2; python_version < '3'", "1.5"),
+    ] {
+        let read = python(text);
+        let found = choose(&read.versions, (&versions, &BTreeMap::new()), |_| false);
+        assert_eq!((read.name, found), ("a", DependencyChoice::Allowed(wanted.into())), "{text}");
+    }
+    let none = python("a>=4,<5");
+    let found = choose(&none.versions, (&versions, &BTreeMap::new()), |_| false);
+    assert_eq!(found, DependencyChoice::Unknown("no stored version satisfies it"));
+}
+
+#[test]
+fn requirements_of_python_are_taken_apart() {
+    for (text, name, extras, marker, is_clear) in [
+        ("Foo.Bar_2>=1", "Foo.Bar_2", "", "", true),
+        ("foo [ a , b ] >=1 ; extra == 'x'", "foo", "[ a , b ]", "extra == 'x'", true),
+        ("foo @ https://a.example/f;v=1.whl ; os_name == 'nt'", "foo", "", "os_name == 'nt'", false),
+        ("foo[a]@ file:///x", "foo", "[a]", "", false),
+        ("foo>=x", "foo", "", "", false),
+        ("foo>=1 <2", "foo", "", "", false),
+        ("foo[a", "foo", "", "", false),
+        ("", "", "", "", true),
+        ("é>=1", "", "", "", false),
+    ] {
+        let read = python(text);
+        let clear = !matches!(read.versions, RequiredVersions::Unclear(_));
+        assert_eq!((read.name, read.extras, read.marker, clear), (name, extras, marker, is_clear), "{text:?}");
+    }
+    let long = format!("foo{}", ">=1,".repeat(100));
+    assert!(matches!(python(&long).versions, RequiredVersions::Unclear(NOT_UNDERSTOOD)));
+}
+
 #[test]
 fn withheld_versions_leave_lower_ones() {
     let versions = stored(&VERSIONS);

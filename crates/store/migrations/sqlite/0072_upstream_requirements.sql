@@ -1,0 +1,9 @@
+-- What versions of Python packages require, by the first wheel or core metadata of each that were stored.
+CREATE TABLE upstream_requirements (
+  upstream TEXT NOT NULL,
+  package TEXT NOT NULL,
+  version TEXT NOT NULL,
+  -- JSON: `requires_dist`, a list of requirements as they are written.
+  manifest TEXT NOT NULL,
+  PRIMARY KEY (upstream, package, version)
+) STRICT;
