@@ -330,6 +330,19 @@ async fn wheels_require_others(server: &TestServer) {
     client.project("pub-lib").await;
     assert_eq!(shown(&owner, &org, app).await, wanted(("HELD", "1.1"), &[]));
 
+    // Another index at the address answers for itself.
+    index.serve(&owner, &org, "pypi", 1).await;
+    assert_eq!(explain(&owner, &org, app).await.status, 200, "only the position is another");
+    let other = FakeIndex::start().await;
+    for (name, version) in [("pre", "2.0"), ("deep", "1.0a1")] {
+        other.publish(server, name, version, 30);
+    }
+    other.serve(&owner, &org, "pypi", 1).await;
+    assert_eq!(number(server, "SELECT count(*) FROM upstream_requirements").await, 0);
+    for name in ["pre", "deep"] {
+        client.project(name).await;
+    }
+
     // The same of a package of a group.
     let own = Client::of(server, &server.actor("libraries.python.push", &org).await);
     let bytes = wheel("own", "3.0", "License-Expression: MIT\nRequires-Dist: pre<2\nRequires-Dist: deep!=1.0a1\n");

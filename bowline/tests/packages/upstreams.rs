@@ -343,7 +343,7 @@ async fn upstreams_are_set_listed_and_deleted(server: &TestServer) {
     assert_eq!(owner.rest("GET", &list, None).await.json()["upstreams"], json!([]));
     assert_eq!(client.get("simple/foo/").await.status, 404);
     server.server().parts().package_hosts.remove_deleted_upstreams().await.unwrap();
-    for table in ["package_upstreams", "upstream_documents", "upstream_files", "repo_blobs"] {
+    for table in ["package_upstreams", "upstream_documents", "upstream_files", "upstream_requirements", "repo_blobs"] {
         let sql: &'static str = format!("SELECT count(*) FROM {table}").leak();
         assert_eq!(number(server, sql).await, 0, "{table}");
     }

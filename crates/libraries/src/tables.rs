@@ -290,7 +290,7 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[
             reference("upstream", "package_upstreams", OnDelete::Hook),
             value("package"),
-            value("version"),
+            value("sort_key"),
             value("manifest"),
         ],
     },

@@ -11,7 +11,7 @@ use bowline_libraries::Language;
 use bowline_libraries::hosting::{Checksums, FetchedFacts, MissingFile, OpenUpload};
 use bowline_packages::{CARGO_ARCHIVE, Refusal};
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, TryStreamExt as _, stream};
 use tokio::sync::Mutex;
 use url::Url;
 
@@ -21,8 +21,8 @@ use crate::checksums::{Hasher, hashed};
 use crate::file_fetches::Fetch;
 use crate::storing::{FILE, Growth, blob};
 
-/// Bytes of core metadata that are read.
-const METADATA: u64 = 4 << 20;
+/// Bytes of core metadata that are read; of longer ones, nothing is known.
+const METADATA: u64 = 1 << 20;
 
 impl PackageHosts {
     /// Fetches a file, which others follow through `fetch`, and keeps it.
@@ -168,40 +168,41 @@ impl PackageHosts {
     }
 
     async fn keep(&self, wanted: &MissingFile, id: &str, digest: &Digest, stored: &Stored) -> Result<(), Problem> {
-        let facts = self.declared(wanted, digest, stored).await?;
+        let facts = if wanted.is_metadata {
+            FetchedFacts { requirements: self.requirements(digest, stored).await, ..FetchedFacts::default() }
+        } else {
+            self.declared(wanted, digest, stored).await?
+        };
         let replaced = self.hosting.keep_fetched(wanted, (&blob(stored), id), &facts).await?;
         self.drop_replaced(&replaced).await;
         Ok(())
     }
 
+    /// What the core metadata of a wheel say that it requires; absent if they cannot be read, which is no reason not to serve them.
+    async fn requirements(&self, digest: &Digest, stored: &Stored) -> Option<Vec<String>> {
+        let reader = self.content.read(digest, &stored.upload).await.ok().flatten()?;
+        let size = reader.size();
+        let parts = reader.stream(0, Some(size).filter(|size| *size <= METADATA)?);
+        let bytes = parts.try_fold(Vec::new(), async |mut bytes, part| {
+            bytes.extend_from_slice(&part);
+            Ok(bytes)
+        });
+        bowline_packages::requirements_of_metadata(&bytes.await.ok()?).ok().flatten()
+    }
+
     /// What a file declares. Where no policy is about licenses, nothing if the file cannot be read.
     async fn declared(&self, wanted: &MissingFile, digest: &Digest, stored: &Stored) -> Result<FetchedFacts, Problem> {
-        let (name, language, is_metadata) = (wanted.name.clone(), wanted.language, wanted.is_metadata);
-        let read = move |source, size| {
-            if is_metadata { of_metadata(source, size) } else { of_file(language, source, size, &name) }
-        };
+        let (name, language) = (wanted.name.clone(), wanted.language);
+        let read = move |source, size| of_file(language, source, size, &name);
         match self.inspect((digest, stored), read).await? {
             Ok(facts) => Ok(facts),
-            Err(_) if !wanted.is_free_to_stream && !is_metadata => {
-                Err(Problem::Wrong("is no archive whose license can be read"))
-            }
+            Err(_) if !wanted.is_free_to_stream => Err(Problem::Wrong("is no archive whose license can be read")),
             Err(refusal) => {
                 tracing::info!(file = wanted.name, %refusal, "what a fetched file declares is not known");
                 Ok(FetchedFacts::default())
             }
         }
     }
-}
-
-/// What the core metadata of a wheel declare. The license is that of the wheel itself.
-fn of_metadata(source: impl Read, size: u64) -> Result<FetchedFacts, Refusal> {
-    if size > METADATA {
-        return Ok(FetchedFacts::default());
-    }
-    let mut bytes = Vec::new();
-    source.take(METADATA).read_to_end(&mut bytes)?;
-    let requirements = bowline_packages::requirements_of_metadata(&bytes)?;
-    Ok(FetchedFacts { requirements, ..FetchedFacts::default() })
 }
 
 fn of_file(language: Language, source: impl Read + Seek, size: u64, name: &str) -> Result<FetchedFacts, Refusal> {

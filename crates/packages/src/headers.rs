@@ -4,8 +4,10 @@ use crate::{Refusal, line};
 
 /// Requirements of a package; of one with more, nothing is known.
 const REQUIREMENTS: usize = 500;
-/// Characters of one; longer ones are cut, and not understood.
+/// Characters of one; longer ones are cut, and end with [`CUT`].
 const REQUIREMENT: usize = 300;
+/// The end of a requirement that was cut.
+pub const CUT: char = '\u{2026}';
 
 /// The fields that are read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
             "license" => &mut free,
             "requires-python" => &mut metadata.requires_python,
             "requires-dist" => {
-                requires_dist.extend((requires_dist.len() <= REQUIREMENTS).then(|| line(value, REQUIREMENT)));
+                requires_dist.extend((requires_dist.len() <= REQUIREMENTS).then(|| requirement(value)));
                 continue;
             }
             "classifier" => match value.strip_prefix("License :: ") {
@@ -61,6 +63,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
     Ok(metadata)
 }
 
+fn requirement(value: &str) -> String {
+    let is_long = value.chars().nth(REQUIREMENT).is_some();
+    let mut text = line(value, REQUIREMENT);
+    text.extend(is_long.then_some(CUT));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +83,13 @@ mod tests {
         assert_eq!((metadata.name.as_str(), metadata.summary.as_str()), ("Foo", "a"));
         assert_eq!(metadata.license, "MIT License");
         assert_eq!(metadata.requires_dist.as_deref(), Some(&["a>=1".to_owned(), "b; extra == 'x'".to_owned()][..]));
+        let long =
+            |length: usize| read(format!("Name: a\nVersion: 1\nRequires-Dist: {}\n", "b".repeat(length)).as_bytes());
+        let only = |length| long(length).expect("metadata").requires_dist.expect("a list").remove(0);
+        assert_eq!(
+            (only(REQUIREMENT), only(REQUIREMENT + 1)),
+            ("b".repeat(REQUIREMENT), "b".repeat(REQUIREMENT) + "\u{2026}")
+        );
         let many =
             |count: usize| read(format!("Name: a\nVersion: 1\n{}", "Requires-Dist: b\n".repeat(count)).as_bytes());
         let count = |count| many(count).expect("metadata").requires_dist.map(|list| list.len());

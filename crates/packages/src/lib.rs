@@ -29,6 +29,7 @@ pub use cargo::{CARGO_ARCHIVE, CrateArchive, crate_archive};
 pub use digest::FileFacts;
 pub use file_signatures::{FileSignature, file_signature};
 pub use go::{GO_ARCHIVE, GO_MOD, go_archive, go_escaped, go_major, go_mod, is_go_version};
+pub use headers::CUT;
 pub use limits::MAX_METADATA;
 pub use maven::Pom;
 pub use maven_metadata::{MavenMetadata, MavenPlugin};

@@ -190,7 +190,7 @@ impl DependencyTree<'_> {
             let is_left_out = self.reader.left_out.contains(name);
             return DependencyChoice::Unknown(if is_left_out { TOO_LARGE } else { NOT_STORED });
         };
-        if !decided.takes(package.versions.len()) {
+        if !decided.takes(package.versions.len() * requirement.versions.comparisons()) {
             return DependencyChoice::Unknown(TOO_MANY);
         }
         let is_withheld = |stored: &StoredVersion| {

@@ -162,6 +162,10 @@ async fn publish<P: Protocol>(
     };
     if let Some(before) = files::find(tx, &repository, &file.package, &file.name).await? {
         same(&before, &row)?;
+        // It may have been published before requirements were read.
+        if let Some(requirements) = &file.requirements {
+            requirements::insert(tx, &repository, (&file.package, &row.sort_key), requirements).await?;
+        }
         return attestations::require_stored(tx, &repository, file).await.map(|()| Published::Same);
     }
     own_names::require_name(tx, group, language, &file.package).await?;

@@ -7,6 +7,7 @@ use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 use serde_json::json;
 
 use super::stored_packages::padded;
+use crate::ecosystems::Language;
 
 /// Stores what a new file requires, for its version; that of the first file of a version counts.
 pub(super) async fn insert(
@@ -38,29 +39,42 @@ pub(super) async fn keep(
     (package, version): (&str, &str),
     requirements: &[String],
 ) -> Result<()> {
-    let sql = "INSERT INTO upstream_requirements (upstream, package, version, manifest) VALUES ($1, $2, $3, $4)
-               ON CONFLICT (upstream, package, version) DO NOTHING";
-    let manifest = manifest(requirements);
-    let params = [Value::from(upstream.as_str()), Value::from(package), Value::from(version), Value::from(&manifest)];
+    let sql = "INSERT INTO upstream_requirements (upstream, package, sort_key, manifest) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (upstream, package, sort_key) DO NOTHING";
+    let (sort_key, manifest) = (key(version), manifest(requirements));
+    let params =
+        [Value::from(upstream.as_str()), Value::from(package), Value::Bytes(&sort_key), Value::from(&manifest)];
     tx.execute(sql, &params).await?;
     Ok(())
 }
 
-/// What some versions of an upstream require, as [`insert`] writes it, without those of which that is not known.
+/// What some versions of an upstream require, as [`insert`] writes it, without those of which that is not known: by package and
+/// version.
 pub(super) async fn of_versions(
     tx: &mut ReadTx,
     upstream: &Uidp,
     versions: &[(&str, &str)],
 ) -> Result<HashMap<(String, String), String>> {
-    let mut sql = Sql::new("SELECT package, version, manifest FROM upstream_requirements");
+    let keys: Vec<(&str, Vec<u8>)> = versions.iter().map(|(package, version)| (*package, key(version))).collect();
+    let mut sql = Sql::new("SELECT package, sort_key, manifest FROM upstream_requirements");
     sql.bind(" WHERE upstream = ", upstream.as_str());
-    for (at, (package, version)) in padded(versions).enumerate() {
+    for (at, (package, key)) in padded(&keys).enumerate() {
         sql.bind(if at == 0 { " AND ((package = " } else { " OR (package = " }, *package);
-        sql.bind(" AND version = ", *version).push(")");
+        sql.bind(" AND sort_key = ", key.as_slice()).push(")");
     }
     sql.push(")");
-    let read = |row: &Row<'_>| Ok::<_, Error>(((row.text(0)?, row.text(1)?), row.text(2)?));
-    Ok(tx.query(&sql.text, &sql.params, read).await?.into_iter().collect())
+    let read = |row: &Row<'_>| Ok::<_, Error>(((row.text(0)?, row.bytes(1)?), row.text(2)?));
+    let rows: HashMap<_, _> = tx.query(&sql.text, &sql.params, read).await?.into_iter().collect();
+    let of = |((package, version), (_, key)): (&(&str, &str), &(&str, Vec<u8>))| {
+        let manifest = rows.get(&((*package).to_owned(), key.clone()))?;
+        Some((((*package).to_owned(), (*version).to_owned()), manifest.clone()))
+    };
+    Ok(versions.iter().zip(&keys).filter_map(of).collect())
+}
+
+/// What orders the versions of Python, in which two spellings are one version.
+fn key(version: &str) -> Vec<u8> {
+    Language::Python.order_key(version)
 }
 
 /// The JSON of a version's manifest.

@@ -189,7 +189,7 @@ impl<'a> PackageReader<'a> {
             }
         }
         if self.language == Language::Python {
-            manifests = required_of_upstreams(tx, packages, &of_upstreams).await?;
+            manifests = self.required_of_upstreams(tx, packages, &of_upstreams).await?;
             of_upstreams.clear();
         }
         for (name, spelled) in of_upstreams {
@@ -208,6 +208,34 @@ impl<'a> PackageReader<'a> {
             self.own_manifests(tx, chunk, &mut manifests).await?;
         }
         Ok(manifests)
+    }
+
+    /// What versions of packages of Python from upstreams require, by package and version.
+    async fn required_of_upstreams(
+        &mut self,
+        tx: &mut ReadTx,
+        packages: &HashMap<String, StoredPackage>,
+        versions: &HashMap<&str, BTreeSet<&str>>,
+    ) -> Result<HashMap<(String, String), String>> {
+        let mut by_upstream: HashMap<&Uidp, Vec<(&str, &str)>> = HashMap::new();
+        for (name, spelled) in versions {
+            if let Some(upstream) = &packages[*name].upstream {
+                by_upstream.entry(upstream).or_default().extend(spelled.iter().map(|version| (*name, *version)));
+            }
+        }
+        let mut required = HashMap::new();
+        for (upstream, versions) in by_upstream {
+            for chunk in versions.chunks(NAMES_AT_ONCE) {
+                if self.unpacked_left == 0 {
+                    return Ok(required);
+                }
+                let manifests = requirements::of_versions(tx, upstream, chunk).await?;
+                let bytes = manifests.values().map(String::len).sum();
+                self.unpacked_left = self.unpacked_left.saturating_sub(bytes);
+                required.extend(manifests);
+            }
+        }
+        Ok(required)
     }
 
     /// The rows of groups of the organization, for statements that join them as `r`.
@@ -326,27 +354,6 @@ fn own_package(rows: &[OwnRow]) -> StoredPackage {
 pub(super) fn padded<T>(list: &[T]) -> impl Iterator<Item = &T> {
     let more = list.len().next_power_of_two() - list.len();
     list.iter().chain(list.last().into_iter().cycle().take(more))
-}
-
-/// What versions of packages of Python from upstreams require, by package and version.
-async fn required_of_upstreams(
-    tx: &mut ReadTx,
-    packages: &HashMap<String, StoredPackage>,
-    versions: &HashMap<&str, BTreeSet<&str>>,
-) -> Result<HashMap<(String, String), String>> {
-    let mut by_upstream: HashMap<&Uidp, Vec<(&str, &str)>> = HashMap::new();
-    for (name, spelled) in versions {
-        if let Some(upstream) = &packages[*name].upstream {
-            by_upstream.entry(upstream).or_default().extend(spelled.iter().map(|version| (*name, *version)));
-        }
-    }
-    let mut required = HashMap::new();
-    for (upstream, versions) in by_upstream {
-        for chunk in versions.chunks(NAMES_AT_ONCE) {
-            required.extend(requirements::of_versions(tx, upstream, chunk).await?);
-        }
-    }
-    Ok(required)
 }
 
 /// Which of some packages an upstream was asked for, with the bytes of their documents and manifests.

@@ -200,9 +200,9 @@ async fn drop_documents(tx: &mut WriteTx, before: &UpstreamRow, after: &Upstream
     }
     let tables: &[&str] = if before.url == after.url {
         known_versions::add_latest(tx, &after.uid, after.language, after.updated_at).await?;
-        &["upstream_documents"]
+        &["upstream_documents", "upstream_requirements"]
     } else {
-        &["upstream_documents", "upstream_known_versions"]
+        &["upstream_documents", "upstream_requirements", "upstream_known_versions"]
     };
     for table in tables {
         let sql = format!("DELETE FROM {table} WHERE upstream = $1");

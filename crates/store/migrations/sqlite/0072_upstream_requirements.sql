@@ -2,8 +2,9 @@
 CREATE TABLE upstream_requirements (
   upstream TEXT NOT NULL,
   package TEXT NOT NULL,
-  version TEXT NOT NULL,
+  -- As of hosted versions.
+  sort_key BLOB NOT NULL,
   -- JSON: `requires_dist`, a list of requirements as they are written.
   manifest TEXT NOT NULL,
-  PRIMARY KEY (upstream, package, version)
+  PRIMARY KEY (upstream, package, sort_key)
 ) STRICT;

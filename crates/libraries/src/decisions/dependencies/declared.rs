@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use bowline_packages::CUT;
 use serde_json::{Map, Value};
 
-use super::requirement::{self, NOT_UNDERSTOOD, PythonRequirement, RequiredVersions, VersionRequirement, shortened};
+use super::requirement::{self, NOT_UNDERSTOOD, RequiredVersions, VersionRequirement, shortened};
 use crate::ecosystems::{Language, PUBLIC_CARGO};
 
 const NOT_A_NAME: &str = "its name is not a name of a package";
@@ -74,18 +75,23 @@ fn of_npm(manifest: &Map<String, Value>, most: usize) -> Vec<VersionRequirement>
 /// knows that of the client.
 fn of_python(manifest: &Map<String, Value>, most: usize) -> Vec<VersionRequirement> {
     let list = manifest.get("requires_dist").and_then(Value::as_array).into_iter().flatten();
-    let mut requirements = Vec::new();
+    let (mut requirements, mut texts) = (Vec::new(), HashSet::new());
     for text in list.filter_map(Value::as_str) {
-        let PythonRequirement { name, extras, versions, marker } = requirement::python(text);
-        if is_of_an_extra(marker) {
+        let required = requirement::python(text);
+        if is_of_an_extra(required.marker) || !texts.insert(text) {
             continue;
         }
+        if requirements.len() >= most {
+            break;
+        }
+        let is_cut = text.ends_with(CUT);
         let of = |versions| {
-            let is_optional = !marker.is_empty();
-            VersionRequirement { name: name.to_owned(), text: text.to_owned(), is_optional, versions }
+            // The end of what is cut may say where it counts.
+            let is_optional = is_cut || !required.marker.is_empty();
+            VersionRequirement { name: required.name.to_owned(), text: text.to_owned(), is_optional, versions }
         };
-        requirements.push(of(versions));
-        if !extras.is_empty() {
+        requirements.push(of(if is_cut { RequiredVersions::Unclear(NOT_UNDERSTOOD) } else { required.versions() }));
+        if !required.extras.is_empty() {
             requirements.push(of(RequiredVersions::Unclear(EXTRAS)));
         }
     }
@@ -93,10 +99,10 @@ fn of_python(manifest: &Map<String, Value>, most: usize) -> Vec<VersionRequireme
     requirements
 }
 
-/// Whether a marker lets a requirement count for an extra alone.
+/// Whether a marker lets a requirement count for extras alone: each of its alternatives names one.
 fn is_of_an_extra(marker: &str) -> bool {
-    let words = || marker.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
-    words().any(|word| word == "extra") && !words().any(|word| word == "or")
+    let words: Vec<&str> = marker.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').collect();
+    words.split(|word| *word == "or").all(|alternative| alternative.contains(&"extra"))
 }
 
 /// Dependencies of a line of cargo's index, without those that only development needs.
@@ -181,6 +187,7 @@ mod tests {
         let manifest = json!({ "requires_dist": [
             "B_c>=1", "d[x]~=2.0", "e; python_version < '3.9'", "f; extra == 'dev'",
             "g; (os_name == 'nt') and extra=='dev'", "h; os_name == 'nt' or extra == 'dev'", "", 7,
+            "B_c>=1", "i; extra == 'all' or (extra == 'dev' and os_name == 'nt')", "j>=1; os_name\u{2026}", "k>=2.1\u{2026}",
         ] });
         let list = [
             ("b-c", "B_c>=1", false, true),
@@ -189,9 +196,12 @@ mod tests {
             ("e", "e; python_version < '3.9'", true, true),
             ("h", "h; os_name == 'nt' or extra == 'dev'", true, true),
             ("", "", false, false),
+            ("j", "j>=1; os_name\u{2026}", true, false),
+            ("k", "k>=2.1\u{2026}", true, false),
         ];
         assert_eq!(shown(Language::Python, &manifest), wanted(&list));
-        let many = json!({ "requires_dist": vec!["a[x]"; 100] });
+        let many: Vec<String> = (0..100).map(|number| format!("a{number}[x]")).collect();
+        let many = json!({ "requires_dist": many });
         assert_eq!(requirements(Language::Python, &many.to_string(), 7).expect("a manifest").len(), 7);
     }
 

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::str::FromStr as _;
 
+use pep440_rs::{Operator, Version, VersionSpecifier, VersionSpecifiers};
+
 use crate::hosting::StoredVersion;
 
 /// Characters of a requirement; longer ones are not read.
 const TEXT: usize = 256;
+/// Versions that one requirement of Python's compares with.
+const SPECIFIERS: usize = 16;
 /// The tag that npm installs where any version will do.
 const LATEST: &str = "latest";
 pub(super) const NOT_UNDERSTOOD: &str = "the requirement is not understood";
@@ -28,7 +32,7 @@ pub(super) struct VersionRequirement {
 pub(super) enum RequiredVersions {
     Npm(nodejs_semver::Range),
     Cargo(semver::VersionReq),
-    Python(pep440_rs::VersionSpecifiers),
+    Python(VersionSpecifiers),
     /// That of a tag.
     Tag(String),
     /// No one knows, and why.
@@ -114,7 +118,8 @@ pub(super) struct PythonRequirement<'a> {
     pub(super) name: &'a str,
     /// What it asks of the package beside its own requirements, with the brackets; empty without.
     pub(super) extras: &'a str,
-    pub(super) versions: RequiredVersions,
+    /// The versions that satisfy it; absent for a file at an address.
+    specifiers: Option<&'a str>,
     /// Where it counts, such as on some systems or for an extra of the package that has it; empty for everywhere.
     pub(super) marker: &'a str,
 }
@@ -133,34 +138,69 @@ pub(super) fn python(text: &str) -> PythonRequirement<'_> {
     if rest.starts_with('@') {
         // A semicolon is a sign of addresses, too, unless a space comes before it.
         let marker = rest.split_once(" ;").map_or("", |(_, marker)| marker.trim());
-        return PythonRequirement { name, extras, versions: RequiredVersions::Unclear(OF_NO_REGISTRY), marker };
+        return PythonRequirement { name, extras, specifiers: None, marker };
     }
     let (specifiers, marker) = rest.split_once(';').unwrap_or((rest, ""));
-    let specifiers = specifiers.trim();
-    let bare = specifiers.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(specifiers).trim();
-    let read = Some(bare).filter(|bare| bare.len() <= TEXT).and_then(|bare| match bare {
-        "" => Some(pep440_rs::VersionSpecifiers::empty()),
-        bare => pep440_rs::VersionSpecifiers::from_str(bare).ok(),
-    });
-    let versions = read.map_or(RequiredVersions::Unclear(NOT_UNDERSTOOD), RequiredVersions::Python);
-    PythonRequirement { name, extras, versions, marker: marker.trim() }
+    PythonRequirement { name, extras, specifiers: Some(specifiers.trim()), marker: marker.trim() }
+}
+
+impl PythonRequirement<'_> {
+    /// The versions that satisfy it.
+    pub(super) fn versions(&self) -> RequiredVersions {
+        let Some(text) = self.specifiers else { return RequiredVersions::Unclear(OF_NO_REGISTRY) };
+        let bare = text.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(text).trim();
+        let read = Some(bare).filter(|bare| bare.len() <= TEXT).and_then(|bare| match bare {
+            "" => Some(VersionSpecifiers::empty()),
+            bare => VersionSpecifiers::from_str(bare).ok(),
+        });
+        let read = read.filter(|specifiers| specifiers.len() <= SPECIFIERS);
+        read.map_or(RequiredVersions::Unclear(NOT_UNDERSTOOD), RequiredVersions::Python)
+    }
+}
+
+impl RequiredVersions {
+    /// How many comparisons one version takes.
+    pub(super) fn comparisons(&self) -> usize {
+        match self {
+            // A version is parsed, too.
+            RequiredVersions::Python(specifiers) => specifiers.len() + 1,
+            RequiredVersions::Npm(_) | RequiredVersions::Cargo(_) | RequiredVersions::Tag(_) => 1,
+            RequiredVersions::Unclear(_) => 0,
+        }
+    }
+
+    /// Whether it names a version of Python itself, which is installed also if it is yanked.
+    fn is_pinned(&self) -> bool {
+        let is_pin = |one: &VersionSpecifier| matches!(one.operator(), Operator::Equal | Operator::ExactEqual);
+        matches!(self, RequiredVersions::Python(specifiers) if specifiers.iter().any(is_pin))
+    }
 }
 
 /// Versions of Python that satisfy a requirement: pre-releases where it names one, or no release does.
-fn satisfying_python<'a>(
-    specifiers: &pep440_rs::VersionSpecifiers,
-    stored: &'a [StoredVersion],
-) -> Vec<&'a StoredVersion> {
-    let parsed = |version: &StoredVersion| pep440_rs::Version::from_str(&version.version).ok();
-    let list = satisfying(stored, |text| {
-        pep440_rs::Version::from_str(text).is_ok_and(|version| specifiers.contains(&version))
-    });
-    if specifiers.iter().any(pep440_rs::VersionSpecifier::any_prerelease) {
-        return list;
+fn satisfying_python<'a>(specifiers: &VersionSpecifiers, stored: &'a [StoredVersion]) -> Vec<&'a StoredVersion> {
+    let parsed = stored.iter().filter_map(|stored| Some((stored, Version::from_str(&stored.version).ok()?)));
+    let list: Vec<_> = parsed.filter(|(_, version)| specifiers.iter().all(|one| is_satisfied(one, version))).collect();
+    let names_one = |one: &VersionSpecifier| {
+        one.any_prerelease() && !matches!(one.operator(), Operator::NotEqual | Operator::NotEqualStar)
+    };
+    let takes_all = specifiers.iter().any(names_one) || list.iter().all(|(_, version)| version.any_prerelease());
+    list.into_iter().filter(|(_, version)| takes_all || !version.any_prerelease()).map(|(stored, _)| stored).collect()
+}
+
+/// As the crate reads it, but for numbers that a version does not write, which are zero, and for pre-releases before another one.
+fn is_satisfied(specifier: &VersionSpecifier, version: &Version) -> bool {
+    let named = specifier.version();
+    let number = |at: usize| version.release().get(at).copied().unwrap_or_default();
+    let has_prefix = || {
+        let mut numbers = named.release().iter().enumerate();
+        version.epoch() == named.epoch() && numbers.all(|(at, wanted)| number(at) == *wanted)
+    };
+    match specifier.operator() {
+        Operator::EqualStar => has_prefix(),
+        Operator::NotEqualStar => !has_prefix(),
+        Operator::LessThan if named.any_prerelease() => version < named,
+        _ => specifier.contains(version),
     }
-    let is_release = |version: &&StoredVersion| parsed(version).is_some_and(|version| !version.any_prerelease());
-    let releases: Vec<&StoredVersion> = list.iter().copied().filter(is_release).collect();
-    if releases.is_empty() { list } else { releases }
 }
 
 /// Chooses among versions, the highest first: those that satisfy a requirement, until one is served. npm takes its latest version
@@ -186,7 +226,8 @@ pub(super) fn choose(
         }
         RequiredVersions::Python(specifiers) => satisfying_python(specifiers, stored),
     };
-    let mut there = satisfying.iter().filter(|version| !version.is_yanked);
+    let takes_yanked = versions.is_pinned() && satisfying.iter().all(|version| version.is_yanked);
+    let mut there = satisfying.iter().filter(|version| takes_yanked || !version.is_yanked);
     let Some(highest) = there.next() else {
         let is_yanked = !satisfying.is_empty();
         let why = if is_yanked { "each version that satisfies it is yanked" } else { "no stored version satisfies it" };

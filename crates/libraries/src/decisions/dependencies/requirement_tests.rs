@@ -143,13 +143,23 @@ fn requirements_of_python_choose_the_highest_release_that_satisfies() {
         ("a==3.0a1", "3.0a1"),
         ("a==3.*", "3.0a1"),
         ("a[fast,slow]>=1,<2; python_version < '3'", "1.5"),
+        // That another one is refused names none.
+        ("a>=2,!=2.0rc1,<4", "2.0.post1"),
+        ("a<2.0rc2", "2.0rc1"),
+        // Numbers that are not written are zero.
+        ("a==3.*,!=3.1.*", "3.0a1"),
+        ("a==1.0.*", "1.0"),
+        ("a===1.5", "1.5"),
     ] {
         let read = python(text);
-        let found = choose(&read.versions, (&versions, &BTreeMap::new()), |_| false);
+        let found = choose(&read.versions(), (&versions, &BTreeMap::new()), |_| false);
         assert_eq!((read.name, found), ("a", DependencyChoice::Allowed(wanted.into())), "{text}");
     }
+    let bare = python_versions(&["1", "1.4"]);
+    let found = choose(&python("a==1.4.*").versions(), (&bare[1..], &BTreeMap::new()), |_| false);
+    assert_eq!(found, DependencyChoice::Unknown("no stored version satisfies it"));
     let none = python("a>=4,<5");
-    let found = choose(&none.versions, (&versions, &BTreeMap::new()), |_| false);
+    let found = choose(&none.versions(), (&versions, &BTreeMap::new()), |_| false);
     assert_eq!(found, DependencyChoice::Unknown("no stored version satisfies it"));
 }
 
@@ -167,11 +177,15 @@ fn requirements_of_python_are_taken_apart() {
         ("é>=1", "", "", "", false),
     ] {
         let read = python(text);
-        let clear = !matches!(read.versions, RequiredVersions::Unclear(_));
+        let clear = !matches!(read.versions(), RequiredVersions::Unclear(_));
         assert_eq!((read.name, read.extras, read.marker, clear), (name, extras, marker, is_clear), "{text:?}");
     }
-    let long = format!("foo{}", ">=1,".repeat(100));
-    assert!(matches!(python(&long).versions, RequiredVersions::Unclear(NOT_UNDERSTOOD)));
+    let many = |count: usize| format!("foo{}", vec![">1"; count].join(","));
+    assert!(matches!(python(&many(SPECIFIERS)).versions(), RequiredVersions::Python(_)));
+    assert!(matches!(python(&many(SPECIFIERS + 1)).versions(), RequiredVersions::Unclear(NOT_UNDERSTOOD)));
+    assert_eq!(python(&many(3)).versions().comparisons(), 4);
+    let long = format!("foo>={}", "1".repeat(TEXT));
+    assert!(matches!(python(&long).versions(), RequiredVersions::Unclear(NOT_UNDERSTOOD)));
 }
 
 #[test]
@@ -212,4 +226,10 @@ fn yanked_versions_are_passed_over() {
     assert_eq!(of(&["1.0.0", "!1.1.0"]), DependencyChoice::Allowed("1.0.0".into()));
     assert_eq!(of(&["!1.0.0", "!1.1.0"]), DependencyChoice::Unknown("each version that satisfies it is yanked"));
     assert_eq!(of(&["2.0.0"]), DependencyChoice::Unknown("no stored version satisfies it"));
+    // Of Python, one that is named is installed all the same.
+    let yanked = python_versions(&["!1.0"]);
+    let of = |text: &str| choose(&python(text).versions(), (&yanked, &BTreeMap::new()), |_| false);
+    let named = DependencyChoice::Allowed("1.0".into());
+    assert_eq!((of("a==1.0"), of("a===1.0")), (named.clone(), named));
+    assert_eq!(of("a==1.*"), DependencyChoice::Unknown("each version that satisfies it is yanked"));
 }
