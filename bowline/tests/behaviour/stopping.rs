@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -42,3 +42,25 @@ async fn an_idle_server_on_the_embedded_engine_writes_nothing() {
     assert_ne!(written(), before, "the log is where writes are seen");
     server.stop().await;
 }
+
+/// Status of a page of the admin listener.
+async fn status(server: &TestServer, path: &str) -> String {
+    let mut stream = TcpStream::connect(server.server().admin_address()).await.expect("a connection");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("a request is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+async fn a_server_that_can_write_no_more_is_not_alive(server: &TestServer) {
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(status(server, path).await, "200", "{path}");
+    }
+    server.server().parts().storage.db.close().await;
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(status(server, path).await, "503", "{path}");
+    }
+}
+
+each_engine!(a_server_that_can_write_no_more_is_not_alive);

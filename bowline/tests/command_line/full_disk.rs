@@ -33,12 +33,18 @@ impl SmallDisk {
         self.path().join("ballast")
     }
 
-    /// Writes until there is no room for another byte.
+    fn log(&self) -> PathBuf {
+        self.path().join("log")
+    }
+
+    /// Writes until there is no room for another byte, nor in the last page of the log.
     fn fill(&self) {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(self.ballast()).expect("a file");
-        for part in [1 << 20, 4096, 1] {
-            let bytes = vec![b'x'; part];
-            while file.write_all(&bytes).is_ok() {}
+        for path in [self.ballast(), self.log()] {
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
+            for part in [1 << 20, 4096, 1] {
+                let bytes = vec![b'x'; part];
+                while file.write_all(&bytes).is_ok() {}
+            }
         }
     }
 }
@@ -65,9 +71,11 @@ struct Running {
     admin: String,
 }
 
-async fn serve(data: &str) -> Running {
+/// The server, whose log lies on that disk, too.
+async fn serve(disk: &SmallDisk, data: &str) -> Running {
     let arguments = ["serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-    let mut process = bowline(&arguments).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it runs");
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(disk.log()).expect("a log file");
+    let mut process = bowline(&arguments).stdout(Stdio::piped()).stderr(log).spawn().expect("it runs");
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
     let (mut api, mut admin) = (String::new(), String::new());
     while admin.is_empty() {
@@ -96,7 +104,7 @@ async fn a_full_disk_is_cured_by_the_operator_without_a_restart() {
     let data = disk.path().join("data").to_string_lossy().into_owned();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let http = reqwest::Client::new();
-    let mut server = serve(&data).await;
+    let mut server = serve(&disk, &data).await;
     let token =
         async |data: &str| ended(&run(&["operator", "token", "--reason", "disk is full", "--data-dir", data]).await, 0);
     let first = token(&data).await;
@@ -163,7 +171,7 @@ async fn a_full_disk_is_cured_by_the_operator_without_a_restart() {
     server.process.wait().await.expect("it ends");
     disk.fill();
     token(&data).await;
-    server = serve(&data).await;
+    server = serve(&disk, &data).await;
     // It has another port, and so another issuer.
     let second = token(&data).await;
     full(&server, &second).await;

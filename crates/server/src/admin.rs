@@ -43,16 +43,27 @@ pub(crate) fn serve(
     Ok((address, tokio::spawn(acceptor.serve_router(router, wait_for(stopped)))))
 }
 
-/// The pages: alive while the process responds, ready while the storage does.
+/// The pages: alive while the process responds and can write, ready while the storage responds.
 fn router(db: Db, metrics: Metrics) -> Router {
-    let metrics = Arc::new(metrics);
+    let (metrics, alive) = (Arc::new(metrics), db.clone());
     Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
+        .route("/livez", get(move || async move { livez(&alive) }))
         .route("/readyz", get(move || ready(db.clone())))
         .route("/metrics", get(move || async move { metrics.clone().render().await }))
 }
 
+/// Nothing in this process brings back a database that is closed.
+fn livez(db: &Db) -> (StatusCode, &'static str) {
+    if db.is_closed() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the database is closed: start the server again\n");
+    }
+    (StatusCode::OK, "ok\n")
+}
+
 async fn ready(db: Db) -> (StatusCode, String) {
+    if db.is_closed() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the storage takes no writes\n".into());
+    }
     let result = db
         .read(|tx| {
             Box::pin(async move {

@@ -165,6 +165,14 @@ impl Db {
         }
     }
 
+    /// Whether no write can succeed any more, since [`Db::close`] was called or the embedded engine's writer has ended.
+    pub fn is_closed(&self) -> bool {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.is_closed(),
+            Backend::Postgres(postgres) => postgres.is_closed(),
+        }
+    }
+
     /// Finishes the queued writes, checkpoints and disconnects. Later calls on
     /// any clone fail as unavailable.
     pub async fn close(&self) {

@@ -231,6 +231,10 @@ impl Postgres {
         }
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.pool.is_closed()
+    }
+
     pub(crate) fn close(&self) {
         self.pool.close();
     }

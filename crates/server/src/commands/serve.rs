@@ -54,7 +54,9 @@ fn unregistered() -> StartError {
 fn start_log(options: &Options) -> Result<(), StartError> {
     let filter = options.log.as_deref().unwrap_or("info");
     let filter = EnvFilter::try_new(filter).map_err(|error| StartError::Option(format!("--log {filter}: {error}")))?;
+    // A line that cannot be written is lost: to report that on stderr, too, would end the thread that has it to say.
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = builder.log_internal_errors(false);
     let started = match options.log_format.unwrap_or(LogFormat::Text) {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

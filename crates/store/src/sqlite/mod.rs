@@ -120,6 +120,10 @@ impl Sqlite {
         self.writer.checkpoint_if_idle().await;
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.writer.is_closed()
+    }
+
     pub(crate) async fn close(&self) {
         self.writer.close().await;
     }

@@ -123,6 +123,11 @@ impl Writer {
         }
     }
 
+    /// Whether the thread has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
     pub(super) async fn close(&self) {
         let (done, wait) = oneshot::channel();
         if self.queue.send(Message::Close(done)).await.is_ok() {
