@@ -277,7 +277,8 @@ fn wheel_of(index: &FakeIndex, server: &TestServer, (name, version): (&str, &str
     file
 }
 
-async fn wheels_require_others(server: &TestServer) {
+/// An index with a wheel that requires others, and those.
+async fn index_of_app(server: &TestServer) -> FakeIndex {
     let index = FakeIndex::start().await;
     let requires = "License-Expression: MIT\nRequires-Dist: Pub_Lib[fast] (>=1.0)\nRequires-Dist: pre~=2.0\n\
                     Requires-Dist: win>=1; sys_platform == 'win32'\nRequires-Dist: tool; extra == 'dev'\n\
@@ -288,6 +289,11 @@ async fn wheels_require_others(server: &TestServer) {
     for (name, version) in [("pre", "2.0"), ("pre", "2.1rc1"), ("deep", "1.0a1"), ("gone", "1.0")] {
         index.publish(server, name, version, 30);
     }
+    index
+}
+
+async fn wheels_require_others(server: &TestServer) {
+    let index = index_of_app(server).await;
     let (org, owner, client) = crate::upstreams::installer(server, &index).await;
     let app = "pkg:pypi/app@1.0";
     let missing = explain(&owner, &org, app).await;
